@@ -1,0 +1,1 @@
+"""vastfleet: a controller that holds fleets of rented GPUs on vast.ai."""

@@ -1,0 +1,1 @@
+"""Rented instances over SSH: session, host-key pinning, workloads, runs, log readers."""

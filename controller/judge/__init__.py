@@ -1,0 +1,1 @@
+"""Runs to belief to verdict (pure statistics)."""

@@ -1,0 +1,1 @@
+"""What we own and what we measured, in SQLite."""

@@ -1,0 +1,1 @@
+"""One pass: observe, judge, plan, act, report; the ports it needs, and its pace."""

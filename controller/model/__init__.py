@@ -1,0 +1,1 @@
+"""The nouns that cross room borders, and the manifest (pure)."""

@@ -1,0 +1,148 @@
+"""What we rent, from the intent to rent it until it is proven gone, and what was measured on it. Kept by `ledger/`."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from controller.model.money import MicroUsd
+from controller.model.reasons import Reason
+
+
+class Phase(StrEnum):
+    """Where an instance is in its life. All but GONE bill, or may bill, and count against the budget."""
+
+    INTENDED = "Intended"  # written down; the create call may be on its way
+    UNCLEAR = "Unclear"  # the create call's answer was lost; its label will tell
+    LAUNCHING = "Launching"  # has an id; its container is being made
+    PREPARING = "Preparing"  # running; being reached, and its parameters and caches made
+    MEASURING = "Measuring"  # its first benchmark is running
+    ADMITTED = "Admitted"  # counts towards the target
+    RELEASING = "Releasing"  # its production is being quiesced before it is destroyed
+    DESTROYING = "Destroying"  # being destroyed, until absent from two complete listings
+    GONE = "Gone"  # proven absent, or never rented
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """One rental, written before it is rented. Times are unix seconds, money micro-dollars."""
+
+    nonce: str
+    fleet: str
+    label: str
+    shape: str  # the shape's key, e.g. "RTX 4090 x1"
+    gpu: str
+    gpu_count: int
+    machine_id: int
+    price: MicroUsd  # per hour: the most it may cost, the offer's until seen, then the dearest seen
+    disk_gib: float
+    workload: str  # fingerprint of what runs on it
+    phase: Phase
+    phase_since: float
+    reason: Reason
+    detail: str = ""
+    created_at: float = 0.0
+    offer_id: int | None = None
+    host_id: int | None = None
+    country: str | None = None
+    instance_id: int | None = None
+    launched_at: float | None = None  # first seen running
+    prepared_at: float | None = None
+    admitted_at: float | None = None
+    checked_at: float | None = None  # last benchmark's end, good or bad
+    ends_at: float | None = None  # the contract's end
+    absent_since: float | None = None  # first complete listing without it
+    trouble_since: float | None = None  # first sight of the state that is being borne with (offline, stopped, ...)
+    failures: int = 0  # failed tries within this phase
+    not_before: float = 0.0  # the next try in this phase waits until then
+    host_key: str | None = None  # the SSH host key pinned at first contact, OpenSSH format
+    destroy_calls: int = 0
+    cost: MicroUsd = 0  # billed so far by our own clock and the live price
+    cost_until: float | None = None
+    ended_at: float | None = None
+
+    @property
+    def billable(self) -> bool:
+        """Whether it bills or may bill: everything not proven gone."""
+        return self.phase is not Phase.GONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One benchmark of one instance, with the conditions it was made under. A run without a rate says only that it failed."""
+
+    id: str
+    nonce: str
+    fleet: str
+    machine_id: int
+    shape: str
+    workload: str
+    started_at: float
+    ended_at: float
+    reason: Reason  # MEASURED, or why there is no rate
+    detail: str = ""
+    rate: float | None = None  # in `unit`
+    unit: str = ""
+    error: float | None = None  # relative standard error of the rate
+    concurrency: int | None = None
+    count: int | None = None  # pieces of work in the run
+    ram_gib: float | None = None
+    cpu_cores: int | None = None
+    gpu_uuid: str = ""
+    disturbed: bool = False  # something in the run's own log or telemetry says so
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """Something not to be tried again before `until`."""
+
+    scope: str  # offer, machine, shape, fleet, account
+    key: str
+    until: float
+    failures: int
+    reason: Reason
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something changed. `about`: the fleet's or the instance's name."""
+
+    at: float
+    fleet: str
+    about: str
+    kind: str  # Normal or Warning, as Kubernetes has them
+    reason: Reason
+    message: str
+
+
+class Decision(StrEnum):
+    """What the runs say about an instance."""
+
+    UNKNOWN = "Unknown"  # no usable run yet
+    ACCEPTED = "Accepted"  # fast enough, re-checked now and then
+    PROBATION = "Probation"  # works and counts; measured again soon
+    CHALLENGED = "Challenged"  # works, but a successor is tried
+    REJECTED = "Rejected"  # too slow; replaced at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the runs say, with the evidence in one line."""
+
+    decision: Decision
+    p_good: float | None = None  # P(rate >= floor)
+    rate: float | None = None  # the posterior median, in the benchmark's unit
+    runs: int = 0
+    independent: float = 0.0  # what the runs are worth, counting close ones less
+    next_run_at: float | None = None  # unix seconds
+    line: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Work under way on an instance in this process. `progress` is the last line its host printed."""
+
+    kind: str  # prepare, measure, start, quiesce
+    nonce: str
+    since: float
+    progress: str = ""
+    progress_at: float = 0.0

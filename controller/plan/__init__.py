@@ -1,0 +1,1 @@
+"""Fleet, facts, verdicts and budget to actions, each with its reason (pure)."""

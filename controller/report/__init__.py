@@ -1,0 +1,1 @@
+"""Outcomes to conditions, events and summaries (pure)."""

@@ -1,0 +1,1 @@
+"""Where the loop lives: the embedded process, its settings and its wiring."""

@@ -1,0 +1,1 @@
+"""Fleet manifests from files."""

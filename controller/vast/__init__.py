@@ -1,0 +1,1 @@
+"""vast.ai over HTTP: wire records, client, faults, pace."""
