@@ -1,0 +1,75 @@
+"""What is said of a fleet: conditions, counts, plan. Made by `report/`, kept by the ledger, printed by `cli/`, never written by hand."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from controller.model.reasons import Reason
+
+
+class _Said(BaseModel):
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True, extra="ignore")
+
+
+class Condition(_Said):
+    """One condition, with Kubernetes' meaning."""
+
+    type: str
+    status: Literal["True", "False", "Unknown"]
+    reason: Reason
+    message: str = ""
+    last_transition_time: float  # unix seconds; when `status` last changed
+
+
+class Market(_Said):
+    """What the last search found for a fleet."""
+
+    at: float | None = None  # unix seconds
+    matching: int = 0
+    rejected: dict[Reason, int] = {}
+
+
+class Planned(_Said):
+    """One line of the plan."""
+
+    action: str
+    about: str
+    reason: Reason
+    why: str
+
+
+class FleetStatus(_Said):
+    """The status of a fleet after a pass. Money in dollars an hour, rates in the benchmark's unit, times in unix seconds."""
+
+    fleet: str
+    unit: str = ""
+    target: float = 0
+    target_kind: Literal["instances", "rate"] = "instances"
+    held: int = 0
+    measuring: int = 0
+    pending: int = 0
+    leaving: int = 0
+    rate: float = 0.0
+    spend_per_hour: float = 0.0
+    reserved_per_hour: float = 0.0
+    budget_per_hour: float = 0.0
+    cost_per_unit: float | None = None
+    spent: float = 0.0
+    credit_runway_hours: float | None = None
+    conditions: tuple[Condition, ...] = ()
+    market: Market = Market()
+    plan: tuple[Planned, ...] = ()
+    created_at: float | None = None
+    last_pass: float | None = None
+    next_pass: float | None = None
+
+    def condition(self, kind: str) -> Condition | None:
+        """The condition of that type."""
+        return next((c for c in self.conditions if c.type == kind), None)
+
+    @property
+    def ready(self) -> bool:
+        """Whether reality matches the manifest."""
+        ready = self.condition("Ready")
+        return ready is not None and ready.status == "True"

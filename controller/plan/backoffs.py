@@ -1,0 +1,63 @@
+"""What is not tried again, and for how long, after which failure. A success forgets; the waits double up to a ceiling."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from controller.model.instance import Backoff, Instance
+from controller.model.reasons import Reason
+
+MINUTE = 60.0
+HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """First wait, its ceiling, and how many failures are let pass before the first wait."""
+
+    first: float
+    most: float
+    free: int = 0
+
+
+OFFER = Wait(10 * MINUTE, 10 * MINUTE)
+MACHINE = Wait(1 * HOUR, 48 * HOUR)
+SHAPE = Wait(5 * MINUTE, 2 * HOUR, free=2)
+ACCOUNT = Wait(1 * MINUTE, 30 * MINUTE)
+SPENDING = Wait(1 * HOUR, 6 * HOUR)
+IMAGE = Wait(15 * MINUTE, 4 * HOUR)
+
+
+def after_failure(
+    instance: Instance, reason: Reason, detail: str, *, known: Iterable[Backoff], now: float
+) -> tuple[Backoff, ...]:
+    """What an instance's failure keeps us from: its machine for a while, and its shape if it keeps happening."""
+    backoffs = tuple(known)
+    return (
+        extended(backoffs, "machine", str(instance.machine_id), MACHINE, reason=reason, detail=detail, now=now),
+        extended(backoffs, "shape", shape_key(instance), SHAPE, reason=reason, detail=detail, now=now),
+    )
+
+
+def shape_key(instance: Instance) -> str:
+    """A shape of a fleet, with what runs on it: a mended manifest starts afresh."""
+    return f"{instance.fleet}/{instance.shape}/{instance.workload}"
+
+
+def extended(
+    known: Iterable[Backoff],
+    scope: str,
+    key: str,
+    wait: Wait,
+    *,
+    reason: Reason,
+    detail: str,
+    now: float,
+    after: float | None = None,
+) -> Backoff:
+    """One more failure of that scope and key. `after`: seconds to wait that somebody named, instead of ours."""
+    failures = next((b.failures for b in known if b.scope == scope and b.key == key), 0) + 1
+    doublings = failures - 1 - wait.free
+    seconds = (
+        after if after is not None else 0.0 if doublings < 0 else min(wait.most, wait.first * 2 ** min(doublings, 32))
+    )
+    return Backoff(scope=scope, key=key, until=now + seconds, failures=failures, reason=reason, detail=detail[:200])

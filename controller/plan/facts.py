@@ -1,0 +1,74 @@
+"""What the planner goes by for one fleet: the manifest, what was seen, and what we think of it. Frozen, so a plan can be repeated."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from controller.model.fleet import Fleet
+from controller.model.instance import Backoff, Decision, Instance, Job, Phase, Run, Verdict
+from controller.model.market import Listing, Sighting
+from controller.model.money import MicroUsd
+from controller.plan.limits import Limits
+
+PENDING = frozenset({Phase.INTENDED, Phase.UNCLEAR, Phase.LAUNCHING, Phase.PREPARING, Phase.MEASURING})
+LEAVING = frozenset({Phase.RELEASING, Phase.DESTROYING})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """One fleet at one moment. `fleet` is None when its manifest is not loaded: then nothing voluntary is done."""
+
+    now: float  # unix seconds
+    name: str
+    fleet: Fleet | None
+    instances: tuple[Instance, ...]  # this fleet's, all that may bill
+    listing: Listing | None  # None: nothing is known of what exists
+    limits: Limits
+    seen: Mapping[str, Sighting] = field(default_factory=dict)  # by nonce
+    jobs: Mapping[str, Job] = field(default_factory=dict)  # by nonce
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)  # by nonce
+    failed_runs: Mapping[str, Run] = field(default_factory=dict)  # by nonce: the last run, if it gave no rate
+    expected: Mapping[tuple[int, str], float] = field(default_factory=dict)  # by machine and shape, where measured
+    typical: Mapping[str, float] = field(default_factory=dict)  # by shape, for a machine never measured
+    slow: frozenset[tuple[int, str]] = frozenset()  # machine and shape found too slow
+    machines_in_use: frozenset[int] = frozenset()  # by any fleet of ours
+    backoffs: tuple[Backoff, ...] = ()
+    credit: MicroUsd | None = None
+    spend: MicroUsd = 0  # an hour, of all our fleets together
+    deleting: bool = False
+
+    @property
+    def working(self) -> tuple[Instance, ...]:
+        """Instances that count towards the target."""
+        return tuple(i for i in self.instances if i.admitted_at is not None and i.phase not in LEAVING)
+
+    @property
+    def pending(self) -> tuple[Instance, ...]:
+        """Instances that may come to count."""
+        return tuple(i for i in self.instances if i.admitted_at is None and i.phase in PENDING)
+
+    @property
+    def leaving(self) -> tuple[Instance, ...]:
+        """Instances that are being given up and still bill."""
+        return tuple(i for i in self.instances if i.phase in LEAVING)
+
+    @property
+    def reserved(self) -> MicroUsd:
+        """What all that bills or may bill costs an hour at the most."""
+        return sum(i.price for i in self.instances)
+
+    def rate_of(self, instance: Instance) -> float:
+        """What an instance does or is expected to do, in the benchmark's unit."""
+        verdict = self.verdicts.get(instance.nonce)
+        if verdict is not None and verdict.rate is not None:
+            return verdict.rate
+        key = (instance.machine_id, instance.shape)
+        return self.expected.get(key, self.typical.get(instance.shape, 0.0))
+
+    def decision(self, instance: Instance) -> Decision:
+        """What its runs say of an instance."""
+        verdict = self.verdicts.get(instance.nonce)
+        return Decision.UNKNOWN if verdict is None else verdict.decision
+
+    def blocked(self, scope: str, key: str) -> Backoff | None:
+        """The back-off that holds now for this scope and key."""
+        return next((b for b in self.backoffs if b.scope == scope and b.key == key and b.until > self.now), None)
