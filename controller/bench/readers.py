@@ -1,0 +1,90 @@
+"""Readers of logs in general forms, and the choice of a reader. Called by `bench`.
+
+The last rate of a log counts, even where it cannot be read: a benchmark that ends in "nan" was not what it said before.
+"""
+
+import json
+import re
+from typing import Any
+
+from controller.bench.cuzk import CuzkReader
+from controller.bench.rates import Reader, Reading, number, reading
+from controller.bench.work import Work
+
+EVIDENCE = 160  # characters of a line that are shown
+
+
+def reader_of(work: Work) -> Reader:
+    """A fresh reader for one run of the work's benchmark."""
+    match work.format:
+        case "cuzk":
+            return CuzkReader(wanted=work.unit)
+        case "json":
+            return JsonReader(wanted=work.unit)
+        case "regex":
+            return RegexReader(wanted=work.unit, pattern=work.pattern)
+
+
+class JsonReader:
+    """Takes the last line that is a JSON object with a `rate`; `unit`, `error` (relative) and `count` are optional."""
+
+    def __init__(self, *, wanted: str) -> None:
+        self._wanted = wanted
+        self._last: tuple[str, dict[str, Any]] | None = None
+
+    def feed(self, line: str) -> None:
+        """Take the next line."""
+        if not line.lstrip().startswith("{"):
+            return
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            return
+        if "rate" in found:
+            self._last = (line.strip()[:EVIDENCE], found)
+
+    def result(self) -> Reading:
+        """What the last such line says."""
+        if self._last is None:
+            return Reading(detail="no line is a JSON object with a rate")
+        evidence, found = self._last
+        unit, error, count = found.get("unit"), _number_of(found.get("error")), _number_of(found.get("count"))
+        made = reading(
+            _number_of(found["rate"]),
+            unit if isinstance(unit, str) else "",
+            wanted=self._wanted,
+            evidence=evidence,
+            error=error if error is not None and error > 0 else None,
+        )
+        if made.rate is None or count is None:
+            return made
+        return Reading(rate=made.rate, detail=made.detail, error=made.error, count=int(count))
+
+
+class RegexReader:
+    """Takes the last match of a pattern with a group `rate` and perhaps a group `unit`."""
+
+    def __init__(self, *, wanted: str, pattern: str) -> None:
+        self._wanted = wanted
+        self._pattern = re.compile(pattern)
+        self._last: tuple[str, str, str] | None = None
+
+    def feed(self, line: str) -> None:
+        """Take the next line."""
+        for match in self._pattern.finditer(line):
+            groups = match.groupdict()
+            self._last = (match[0].strip()[:EVIDENCE], groups["rate"] or "", groups.get("unit") or "")
+
+    def result(self) -> Reading:
+        """What the last match says."""
+        if self._last is None:
+            return Reading(detail="no line matches the pattern")
+        evidence, rate, unit = self._last
+        return reading(number(rate), unit, wanted=self._wanted, evidence=evidence)
+
+
+def _number_of(value: object) -> float | None:
+    """A number as JSON has it, or spelled in a string."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    return number(str(value))

@@ -1,0 +1,177 @@
+"""An open session on one instance: scripts with their variables, and answers. Called by `bench`, for one job.
+
+Values of `env` go to the instance in the script's text and nowhere else; they are cut out of all that comes back.
+"""
+
+import asyncio
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from controller.bench import conditions
+from controller.bench.command import KILL_S, Command, Limits, until
+from controller.bench.conditions import Conditions
+from controller.bench.lines import redact
+from controller.bench.log import Log
+from controller.bench.remote import Clock, Connect, Remote
+from controller.bench.work import Target, Work
+from controller.model.faults import Fault, Retry
+from controller.model.reasons import Reason
+
+ANSWER_S = 60.0  # for a question such as nproc; a broken GPU's driver may never answer
+ANSWER_LINES = 200
+SHORTEST_SECRET = 4  # characters; shorter values of env are settings, and occur everywhere
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a script ended. `status`: its exit status, None if it said `until` and went on."""
+
+    status: int | None
+    log: Log
+    said: bool  # whether a line matched `until`
+
+
+class Session:
+    """One job's session.
+
+    Args:
+        target: the instance.
+        work: whose variables scripts see, and whose secrets nobody does.
+        connect: opens another Remote when this one is lost with a command under way.
+        clock: the controller's time.
+        progress: gets each line the instance prints.
+    """
+
+    def __init__(
+        self, target: Target, work: Work, *, connect: Connect, clock: Clock, progress: Callable[[str], None]
+    ) -> None:
+        self._target = target
+        self._work = work
+        self._connect = connect
+        self._clock = clock
+        self._progress = progress
+        self._secrets = secrets(work.env)
+        self.remote: Remote | None = None
+
+    @property
+    def host_key(self) -> str | None:
+        """What the instance showed; None: it was not reached."""
+        return self.remote.host_key if self.remote else None
+
+    def redact(self, text: str) -> str:
+        """`text` without the secrets."""
+        return redact(text, self._secrets)
+
+    def report(self, text: str) -> None:
+        """Tell of progress that no instance printed."""
+        self._progress(self.redact(text))
+
+    async def run(
+        self,
+        command: str,
+        *,
+        limits: Limits,
+        variables: Mapping[str, object],
+        read: Callable[[str], None] | None = None,
+        said: re.Pattern[str] | None = None,
+    ) -> Ended:
+        """Run a command with `env` and `variables` set. `read` gets its stdout's lines; a line with `said` ends it.
+
+        Raises:
+            Refused: it was over its limits; what it last printed is in the text.
+            Retry: CONNECTION_LOST.
+        """
+        log = Log(progress=self._progress, redact=self.redact)
+        found = False
+
+        def hear(line: str, is_error: bool) -> bool:  # noqa: FBT001 - called by position, by Command alone
+            nonlocal found
+            log.hear(line)
+            if read and not is_error:
+                read(line)
+            found = found or bool(said and said.search(line))
+            return found
+
+        script = f"{exports(self._work.env)}{exports(variables)}{command}"
+        try:
+            status = await self._carry_out(script, limits, hear)
+        except Fault as fault:
+            raise type(fault)(fault.reason, f"{fault}; last: {log.tail}") from fault
+        return Ended(status, log, found)
+
+    async def ask(self, question: str) -> tuple[int, list[str]]:
+        """Run a short command without variables and return its exit status and what it printed.
+
+        Raises:
+            Refused: HOST_FAULT, it did not answer.
+            Retry: CONNECTION_LOST.
+        """
+        answer: list[str] = []
+
+        def hear(line: str, is_error: bool) -> bool:  # noqa: FBT001 - as above
+            if not is_error and len(answer) < ANSWER_LINES:
+                answer.append(line)
+            return False
+
+        try:
+            status = await self._carry_out(question, Limits(timeout_s=ANSWER_S, timeout=Reason.HOST_FAULT), hear)
+        except Fault as fault:
+            raise type(fault)(fault.reason, f"{question.split(maxsplit=1)[0]}: {fault}") from fault
+        return (0 if status is None else status), answer
+
+    async def conditions(self) -> Conditions:
+        """What the instance has.
+
+        Raises:
+            Refused: HOST_FAULT, GPUs are missing or do not answer.
+            Retry: CONNECTION_LOST.
+        """
+        memory = [(await self.ask(f"cat {path}"))[1] for path in (*conditions.RAM_LIMITS, conditions.MEMINFO)]
+        cores = (await self.ask("nproc"))[1], (await self.ask(f"cat {conditions.CPU_LIMIT}"))[1]
+        uuids, note = conditions.gpus(*await self.ask(conditions.GPUS), expected=self._work.gpu_count)
+        return Conditions(
+            ram_gib=conditions.ram_gib(memory), cpu_cores=conditions.cpu_cores(*cores), gpu_uuid=uuids, note=note
+        )
+
+    async def _carry_out(self, script: str, limits: Limits, hear: Callable[[str, bool], bool]) -> int | None:
+        if self.remote is None:
+            raise Retry(Reason.CONNECTION_LOST, "not connected")
+        command = Command(self.remote, clock=self._clock, hear=hear)
+        try:
+            return await command.run(script, limits)
+        except Retry:
+            await self._sweep(command)
+            raise
+
+    async def _sweep(self, command: Command) -> None:
+        """End, over another connection, a command whose own was lost: it must not disturb the next try. Tries once."""
+
+        async def end() -> None:
+            try:
+                remote = await self._connect(self._target)
+            except Fault:
+                return
+            await command.end(remote)
+            await remote.close()
+
+        ending = asyncio.ensure_future(end())
+        try:
+            await until(ending, self._clock.sleep(3 * KILL_S))
+        finally:
+            ending.cancel()
+            await asyncio.gather(ending, return_exceptions=True)
+
+
+def exports(variables: Mapping[str, object]) -> str:
+    """A line that sets and exports the variables; empty if there are none."""
+    assignments = " ".join(f"{name}={shlex.quote(str(value))}" for name, value in variables.items())
+    return f"export {assignments}\n" if assignments else ""
+
+
+def secrets(env: Mapping[str, str]) -> frozenset[str]:
+    """What must not be shown of `env`: its values, line by line, for output comes in lines."""
+    return frozenset(
+        line for value in env.values() for line in value.splitlines() if len(line.strip()) >= SHORTEST_SECRET
+    )
