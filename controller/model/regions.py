@@ -98,8 +98,13 @@ _COMMON = {
     "ivory coast": "CI",
     "holland": "NL",
 }
-_BY_NAME = _COMMON | {name.casefold(): code for code, name in COUNTRIES.items()}
-_BY_NAME |= {name.casefold(): group for name, group in _GROUP_NAMES.items()}
+_BY_NAME = (
+    {name.casefold(): code for code, name in COUNTRIES.items()}
+    | {table[code].casefold(): group for group, table in _TABLES.items() for code in GROUPS if code in table}
+    | {name.casefold(): group for name, group in _GROUP_NAMES.items()}
+    | _COMMON
+)
+"""What a name stands for: a country's code, its group's where the code is a group's, or a group."""
 
 
 def code_of(region: str) -> str:
