@@ -29,6 +29,8 @@ def next_step(instance: Instance, facts: Facts) -> Action | None:
     row = facts.seen.get(instance.nonce)
     if row is None:
         return _absent(instance, facts)
+    if facts.fleet is None and not facts.deleting and instance.phase is not Phase.RELEASING:
+        return None  # nobody asked for this fleet: what runs is left to run
     if facts.deleting and instance.phase is not Phase.RELEASING:
         return Release(instance=instance, reason=Reason.DELETED, why="its fleet is being deleted")
     return STEPS[instance.phase](instance, row, facts)
@@ -126,7 +128,8 @@ def _admitted(instance: Instance, row: Sighting, facts: Facts) -> Action | None:
     if trouble is not None or instance.nonce in facts.jobs or facts.now < instance.not_before or facts.fleet is None:
         return trouble
     verdict = facts.verdicts.get(instance.nonce)
-    due = verdict is None or verdict.next_run_at is None or verdict.next_run_at <= facts.now
+    rejected = verdict is not None and verdict.decision is Decision.REJECTED  # replaced when the target allows
+    due = not rejected and (verdict is None or verdict.next_run_at is None or verdict.next_run_at <= facts.now)
     if not due or facts.fleet.spec.suspend:
         return None
     why = verdict.line if verdict is not None and verdict.line else "no usable run"

@@ -1,0 +1,85 @@
+"""Work on instances that outlasts a pass: each job is one task of this process, at most one an instance.
+
+A job's end is written to the ledger at once, and wakes the loop. A job that dies with the process is simply begun again: what an
+instance needs next is read from its record, not from here.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from controller.loop.ports import Clock, Hosts, Order
+from controller.model.instance import Job
+from controller.model.reasons import Reason
+from controller.plan.outcome import JobEnd
+
+log = logging.getLogger(__name__)
+
+
+class Jobs:
+    """The jobs under way. `ended` is called once for each, in this loop's thread."""
+
+    def __init__(self, *, hosts: Hosts, clock: Clock, ended: Callable[[str, JobEnd], None]) -> None:
+        self._hosts = hosts
+        self._clock = clock
+        self._ended = ended
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._jobs: dict[str, Job] = {}
+        self._machines: dict[str, int] = {}
+        self.wake = asyncio.Event()
+
+    def running(self) -> dict[str, Job]:
+        """The jobs under way, by nonce."""
+        return dict(self._jobs)
+
+    def begin(self, order: Order) -> bool:
+        """Start a job, unless the instance has one, or its machine is being measured: two measurements would disturb each other."""
+        nonce, machine = order.instance.nonce, order.instance.machine_id
+        measured = {self._machines[n] for n, job in self._jobs.items() if job.kind == "measure"}
+        if nonce in self._tasks or (order.job == "measure" and machine in measured):
+            return False
+        self._jobs[nonce] = Job(kind=order.job, nonce=nonce, since=self._clock.now(), progress_at=self._clock.now())
+        self._machines[nonce] = machine
+        self._tasks[nonce] = asyncio.create_task(self._carry_out(order), name=f"{order.job} {nonce}")
+        return True
+
+    async def cancel(self, nonce: str) -> None:
+        """End an instance's job, if it has one, and wait until it has ended."""
+        task = self._tasks.get(nonce)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def close(self) -> None:
+        """End all jobs."""
+        for nonce in tuple(self._tasks):
+            await self.cancel(nonce)
+
+    async def _carry_out(self, order: Order) -> None:
+        nonce = order.instance.nonce
+        try:
+            end = await self._hosts.carry_out(order, lambda line: self._progress(nonce, line))
+        except asyncio.CancelledError:
+            self._forget(nonce)
+            raise
+        except Exception:
+            log.exception("%s of %s ended in an error of our own", order.job, nonce)
+            end = JobEnd(
+                job=order.job,
+                ok=False,
+                reason=Reason.BENCHMARK_FAILED,
+                detail="an error of the controller's own; see its log",
+            )
+        self._forget(nonce)
+        self._ended(nonce, end)
+        self.wake.set()
+
+    def _progress(self, nonce: str, line: str) -> None:
+        if nonce in self._jobs:
+            self._jobs[nonce] = replace(self._jobs[nonce], progress=line[:200], progress_at=self._clock.now())
+
+    def _forget(self, nonce: str) -> None:
+        self._tasks.pop(nonce, None)
+        self._jobs.pop(nonce, None)
+        self._machines.pop(nonce, None)

@@ -1,0 +1,248 @@
+"""The first half of a pass: what exists, what it means for the ledger, what the runs say, and what the market offers."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from controller.loop import evidence
+from controller.loop.ports import Clock, Ledger, Provider
+from controller.model.faults import Fault, Misconfigured
+from controller.model.fleet import Fleet
+from controller.model.instance import Decision, Event, Instance, Job, Phase
+from controller.model.labels import Mark
+from controller.model.market import Listing, Offer, OfferQuery, Sighting
+from controller.model.money import MicroUsd
+from controller.model.reasons import Reason
+from controller.model.status import Market
+from controller.plan.facts import Facts
+from controller.plan.fleet import Plan, affordable
+from controller.plan.limits import Limits
+from controller.plan.offers import Candidate, sift
+from controller.plan.track import adopted, differs, event, in_phase, match, update
+
+CREDIT_EVERY = 3600.0  # seconds between looks at the credit while nothing is rented
+CREDIT_FRESH = 60.0  # and before renting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What one look at vast.ai gave: a complete listing laid against the ledger, or the fault that prevented it."""
+
+    listing: Listing | None
+    seen: dict[str, Sighting]  # by nonce
+    faults: tuple[Fault, ...] = ()
+
+
+class Observer:
+    """Looks, and brings the ledger up to what was seen."""
+
+    def __init__(self, *, provider: Provider, ledger: Ledger, clock: Clock, owner: str, limits: Limits) -> None:
+        self._provider = provider
+        self._ledger = ledger
+        self._clock = clock
+        self._owner = owner
+        self._limits = limits
+
+    async def look(self, fleets: Sequence[Fleet]) -> Observation:
+        """List once for all fleets. Raises nothing of the provider's: a fault is an observation."""
+        try:
+            await self._credit(CREDIT_EVERY)
+            listing = await self._provider.list()
+        except Fault as fault:
+            return Observation(listing=None, seen={}, faults=(fault,))
+        matches = match(listing, owner=self._owner, find=self._ledger.instance)
+        seen = dict(matches.seen)
+        for instance in self._ledger.instances():
+            self._update(instance, seen.get(instance.nonce), listing)
+        for record, row in matches.back:
+            seen[record.nonce] = row
+            self._resurrect(record)
+        for record, row in matches.doubles:
+            self._second(record, row)
+        seen |= self._adopt(matches.strays, fleets)
+        return Observation(listing=listing, seen=seen)
+
+    async def credit_before_renting(self) -> None:
+        """Look at the credit, unless it was looked at just now."""
+        await self._credit(CREDIT_FRESH)
+
+    def facts(self, name: str, fleet: Fleet | None, seen: Observation, jobs: dict[str, Job]) -> Facts:
+        """All that the planner goes by for one fleet."""
+        now = self._clock.now()
+        everything = self._ledger.instances()
+        mine = tuple(instance for instance in everything if instance.fleet == name)
+        runs = self._ledger.runs()
+        shapes = {shape.key: shape for shape in fleet.spec.shapes} if fleet is not None else {}
+        known = evidence.machines(runs, fleet, now=now) if fleet is not None else {}
+        last = {i.nonce: run for i in mine if (run := evidence.failed(i, runs)) is not None}
+        judged = (
+            {i.nonce: evidence.verdict(i, runs, fleet, shapes[i.shape], now=now) for i in mine if i.shape in shapes}
+            if fleet is not None
+            else {}
+        )
+        recent = {(run.machine_id, run.shape) for run in runs if now - run.ended_at < self._limits.known_slow}
+        return Facts(
+            now=now,
+            name=name,
+            fleet=fleet,
+            instances=mine,
+            listing=seen.listing,
+            limits=self._limits,
+            seen=seen.seen,
+            jobs=jobs,
+            verdicts=judged,
+            failed_runs=last,
+            expected={key: rate for key, (rate, _) in known.items()},
+            typical=evidence.typical(fleet, known) if fleet is not None else {},
+            slow=frozenset(k for k, (_, said) in known.items() if said is Decision.REJECTED and k in recent),
+            machines_in_use=frozenset(i.machine_id for i in everything),
+            backoffs=tuple(self._ledger.backoffs()),
+            credit=self._known_credit(),
+            spend=sum(i.price for i in everything if i.instance_id is not None),
+            deleting=name in self._ledger.deleting(),
+        )
+
+    async def market(self, facts: Facts, plan: Plan) -> tuple[tuple[Candidate, ...], Market]:
+        """Search for every shape that may be rented, and hold each offer against the manifest and our experience."""
+        fleet = facts.fleet
+        if fleet is None:
+            return (), Market()
+        candidates: list[Candidate] = []
+        rejected: dict[Reason, int] = {}
+        left = affordable(facts)
+        for shape in fleet.spec.shapes:
+            if plan.wanted.most_of.get(shape.key, 1) <= 0:
+                continue
+            offers = await self._provider.search(_query(fleet, shape.gpu, shape.gpu_count))
+            sifted = sift(offers, spec=fleet.spec, shape=shape, blocked=_held_against(facts, fleet, shape.key))
+            for reason, count in sifted.rejected.items():
+                rejected[reason] = rejected.get(reason, 0) + count
+            over = sum(offer.price > left for offer in sifted.offers)
+            if over:
+                rejected[Reason.BUDGET_EXHAUSTED] = rejected.get(Reason.BUDGET_EXHAUSTED, 0) + over
+            candidates += [
+                Candidate(offer=offer, shape=shape.key, rate=_expected(facts, offer, shape.key))
+                for offer in sifted.offers
+                if offer.price <= left
+            ]
+        return tuple(candidates), Market(at=facts.now, matching=len(candidates), rejected=rejected)
+
+    async def _credit(self, max_age: float) -> None:
+        """Look at the account: whose it is decides whether this ledger may speak of it at all."""
+        now = self._clock.now()
+        known = json.loads(self._ledger.fact("credit") or "{}")
+        if now - known.get("at", float("-inf")) < max_age:
+            return
+        account = await self._provider.account()
+        bound = self._ledger.fact("account")
+        if bound is not None and bound != str(account.id):
+            raise Misconfigured(
+                Reason.ACCOUNT_CHANGED,
+                f"this ledger belongs to vast.ai account {bound}, the key to account {account.id}; use that account's key, or another --ledger",
+            )
+        if bound is None:
+            self._ledger.put_fact("account", str(account.id))
+        self._ledger.put_fact("credit", json.dumps({"at": now, "credit": account.credit}))
+
+    def _known_credit(self) -> MicroUsd | None:
+        credit = json.loads(self._ledger.fact("credit") or "{}").get("credit")
+        return None if credit is None else int(credit)
+
+    def _update(self, instance: Instance, row: Sighting | None, listing: Listing) -> None:
+        after, events = update(instance, row, listing, now=self._clock.now())
+        if differs(instance, after):
+            self._ledger.put(after)
+        for said in events:
+            self._ledger.add_event(said)
+
+    def _resurrect(self, record: Instance) -> None:
+        now = self._clock.now()
+        why = "listed again after it was proven gone, or believed never rented"
+        back = replace(
+            in_phase(record, Phase.DESTROYING, Reason.RESURRECTED, now=now, detail=why),
+            ended_at=None,
+            absent_since=None,
+        )
+        self._ledger.put(back)
+        self._ledger.add_event(event(back, Reason.RESURRECTED, why, now=now, kind="Warning"))
+
+    def _second(self, record: Instance, row: Sighting) -> None:
+        """A second instance under one label: it gets a record of its own, and goes."""
+        nonce = f"{record.nonce}+{row.id}"
+        if self._ledger.instance(nonce) is not None:
+            return
+        now = self._clock.now()
+        why = f"a second instance under the label of {record.instance_id}"
+        twin = replace(
+            record, nonce=nonce, instance_id=row.id, price=row.price or record.price, admitted_at=None, destroy_calls=0
+        )
+        twin = in_phase(twin, Phase.DESTROYING, Reason.STRAY, now=now, detail=why)
+        self._ledger.put(twin)
+        self._ledger.add_event(event(twin, Reason.STRAY, why, now=now, kind="Warning"))
+
+    def _adopt(self, strays: Iterable[tuple[Mark, Sighting]], fleets: Sequence[Fleet]) -> dict[str, Sighting]:
+        """Take back what carries our mark though the ledger was lost. What belongs to a fleet nobody asked for is only told of."""
+        now = self._clock.now()
+        by_name = {fleet.name: fleet for fleet in fleets}
+        taken: dict[str, Sighting] = {}
+        unclaimed: list[int] = []
+        for mark, row in strays:
+            fleet = by_name.get(mark.fleet)
+            if fleet is None and mark.fleet not in self._ledger.deleting():
+                unclaimed.append(row.id)
+                continue
+            shape = f"{row.gpu} x{row.gpu_count}"
+            same = fleet is not None and row.image == fleet.spec.instance.image
+            workload = fleet.spec.workload() if fleet is not None and same else ""
+            record = adopted(mark, row, shape=shape, workload=workload, now=now)
+            self._ledger.put(record)
+            self._ledger.add_event(
+                event(record, Reason.ADOPTED, "found running under our label, and taken back", now=now)
+            )
+            taken[mark.nonce] = row
+        self._tell_unclaimed(unclaimed, now)
+        return taken
+
+    def _tell_unclaimed(self, ids: list[int], now: float) -> None:
+        text = json.dumps(ids)
+        if ids and self._ledger.fact("unclaimed") != text:
+            listed = ", ".join(map(str, ids))
+            message = (
+                f"instances {listed} carry our label for fleets that are not loaded here; they bill, and are left alone"
+            )
+            self._ledger.add_event(
+                Event(at=now, fleet="", about="account", kind="Warning", reason=Reason.STRAY, message=message)
+            )
+        self._ledger.put_fact("unclaimed", text)
+
+
+def _query(fleet: Fleet, gpu: str, gpu_count: int) -> OfferQuery:
+    require = fleet.spec.require
+    return OfferQuery(
+        gpu=gpu,
+        gpu_count=gpu_count,
+        disk_gib=require.disk_gib,
+        verified=True if require.verified else None,
+        max_price=fleet.spec.budget,
+    )
+
+
+class _held_against:  # noqa: N801 - reads as a function where it is used
+    """What our own experience holds against an offer."""
+
+    def __init__(self, facts: Facts, fleet: Fleet, shape: str) -> None:
+        self._facts = facts
+        self._shape = shape
+        key = f"{fleet.name}/{shape}/{fleet.spec.workload()}"
+        self._all = facts.blocked("shape", key)
+
+    def __call__(self, offer: Offer) -> Reason | None:
+        facts = self._facts
+        if (offer.machine_id, self._shape) in facts.slow:
+            return Reason.KNOWN_SLOW
+        blocked = self._all or facts.blocked("machine", str(offer.machine_id)) or facts.blocked("offer", str(offer.id))
+        return Reason.BACKING_OFF if blocked is not None else None
+
+
+def _expected(facts: Facts, offer: Offer, shape: str) -> float:
+    return facts.expected.get((offer.machine_id, shape), facts.typical.get(shape, 0.0))

@@ -1,0 +1,233 @@
+"""One pass of the loop, and the loop that keeps passing.
+
+    observe ─► judge ─► plan ─► act ─► report        for every fleet, on one listing
+
+Level-triggered: a pass goes by what it sees and by the ledger, never by what an earlier pass meant to do. Between passes jobs run on
+the instances; a pass begins when one ends, when something is due, or when the pace says so.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from controller.loop.act import Acts, Done
+from controller.loop.jobs import Jobs
+from controller.loop.observe import Observation, Observer
+from controller.loop.ports import Clock, Hosts, Ledger, Provider, Secrets
+from controller.model.actions import Action, Rent
+from controller.model.faults import Fault
+from controller.model.fleet import Fleet
+from controller.model.instance import Phase
+from controller.model.reasons import Reason
+from controller.model.status import FleetStatus, Market
+from controller.plan.facts import Facts
+from controller.plan.fleet import Plan, plan, rent
+from controller.plan.limits import Limits
+from controller.plan.outcome import JobEnd, after_job
+from controller.plan.track import event, in_phase
+from controller.report.fleet import Found, events, status
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Seconds between passes."""
+
+    active: float = 15.0  # while something is on its way
+    steady: float = 60.0  # while all is well
+    retry: float = 300.0  # the longest wait after faults, which doubles from `active`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intended:
+    """A fleet's plan, not carried out: what a dry run prints."""
+
+    facts: Facts
+    plan: Plan
+    actions: tuple[Action, ...]
+    market: Market | None
+    faults: tuple[Fault, ...] = ()
+
+
+class Loop:
+    """Holds fleets to their manifests."""
+
+    def __init__(  # noqa: PLR0913 - the ports, each by name
+        self,
+        *,
+        provider: Provider,
+        hosts: Hosts,
+        ledger: Ledger,
+        clock: Clock,
+        secrets: Secrets,
+        new_id: Callable[[], str],
+        owner: str,
+        limits: Limits | None = None,
+        pace: Pace | None = None,
+    ) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._limits = limits or Limits()
+        self._pace = pace or Pace()
+        self.jobs = Jobs(hosts=hosts, clock=clock, ended=self._job_ended)
+        self._observer = Observer(provider=provider, ledger=ledger, clock=clock, owner=owner, limits=self._limits)
+        self._acts = Acts(
+            provider=provider,
+            ledger=ledger,
+            jobs=self.jobs,
+            clock=clock,
+            secrets=secrets,
+            new_id=new_id,
+            owner=owner,
+            limits=self._limits,
+        )
+        self._faulty_passes = 0
+        self._recovered = False
+
+    async def once(self, fleets: Sequence[Fleet]) -> tuple[FleetStatus, ...]:
+        """One pass over the given fleets, and over what the ledger still has to finish. Returns each fleet's status."""
+        self._recover()
+        seen = await self._observer.look(fleets)
+        by_name = {fleet.name: fleet for fleet in fleets}
+        names = sorted({*by_name, *self._ledger.deleting(), *(i.fleet for i in self._ledger.instances())})
+        statuses = [await self._pass_over(name, by_name.get(name), seen) for name in names]
+        moving = any(said.pending or said.leaving for said in statuses)
+        faulty = seen.listing is None or (not moving and any(_trying(said) for said in statuses))
+        self._faulty_passes = self._faulty_passes + 1 if faulty else 0
+        return tuple(statuses)
+
+    async def intend(self, fleets: Sequence[Fleet]) -> tuple[Intended, ...]:
+        """What a pass would do, done by none of it. The market is looked at whether or not something is missing."""
+        self._recover()
+        seen = await self._observer.look(fleets)
+        return tuple([await self._intend(fleet.name, fleet, seen, always_search=True) for fleet in fleets])
+
+    async def keep(
+        self, source: Callable[[], Sequence[Fleet]], *, until: Callable[[tuple[FleetStatus, ...]], bool]
+    ) -> tuple[FleetStatus, ...]:
+        """Pass, wait, and pass again, until the statuses satisfy `until`. `source` is asked for the fleets before each pass."""
+        while True:
+            self.jobs.wake.clear()
+            statuses = await self.once(source())
+            if until(statuses):
+                return statuses
+            await self._wait(self._until_next(statuses))
+
+    async def close(self) -> None:
+        """End the jobs; what they had not finished is begun again by the next loop."""
+        await self.jobs.close()
+
+    async def _pass_over(self, name: str, fleet: Fleet | None, seen: Observation) -> FleetStatus:
+        intended = await self._intend(name, fleet, seen, always_search=False)
+        done = [await self._perform(action, intended, seen) for action in _harm_first(intended)]
+        faults = [*intended.faults, *(d.fault for d in done if d.fault is not None)]
+        faults += await self._rent(intended, seen)
+        after = self._observer.facts(name, fleet, seen, self.jobs.running())
+        text = self._ledger.statuses().get(name, "{}")
+        before = FleetStatus.model_validate_json(text) if text != "{}" else None
+        found = Found(
+            facts=after,
+            plan=intended.plan,
+            actions=intended.actions,
+            faults=faults,
+            market=intended.market,
+            before=before,
+        )
+        said = status(found)
+        for news in events(before, said, now=self._clock.now()):
+            self._ledger.add_event(news)
+        self._ledger.put_status(name, said.model_dump_json(by_alias=True))
+        if after.deleting and seen.listing is not None and not after.instances:
+            self._ledger.set_deleting(name, deleting=False)
+        return said
+
+    async def _intend(self, name: str, fleet: Fleet | None, seen: Observation, *, always_search: bool) -> Intended:
+        facts = self._observer.facts(name, fleet, seen, self.jobs.running())
+        made = plan(facts)
+        lacking = made.wanted.count > 0 and (made.missing > 0 or bool(made.wanted.least_of))
+        market: Market | None = None
+        rents: tuple[Rent, ...] = ()
+        faults = seen.faults
+        if facts.listing is not None and fleet is not None and not facts.deleting and (lacking or always_search):
+            try:
+                await self._observer.credit_before_renting()
+                candidates, market = await self._observer.market(facts, made)
+                rents = rent(facts, made, candidates) if lacking else ()
+            except Fault as fault:
+                faults = (*faults, fault)
+        return Intended(facts=facts, plan=made, actions=(*made.actions, *rents), market=market, faults=faults)
+
+    async def _perform(self, action: Action, intended: Intended, seen: Observation) -> Done:
+        facts = intended.facts
+        done = await self._acts.perform(action, fleet=facts.fleet, seen=seen.seen, failed=facts.failed_runs)
+        if done.dropped:
+            log.info("%s: %s dropped: %s", facts.name, type(action).__name__, done.dropped)
+        return done
+
+    async def _rent(self, intended: Intended, seen: Observation) -> list[Fault]:
+        """Rent one after the other; stop at the first answer that speaks of more than its own offer."""
+        faults: list[Fault] = []
+        for action in intended.actions:
+            if not isinstance(action, Rent):
+                continue
+            done = await self._perform(action, intended, seen)
+            if done.fault is None:
+                continue
+            if done.fault.reason is not Reason.OFFER_GONE:
+                return [*faults, done.fault]
+        return faults
+
+    def _recover(self) -> None:
+        """Whatever was intended when the process before this one ended may have been rented: its label will tell."""
+        if self._recovered:
+            return
+        self._recovered = True
+        for instance in self._ledger.instances():
+            if instance.phase is Phase.INTENDED:
+                why = "the controller ended before the create call was answered"
+                unclear = in_phase(instance, Phase.UNCLEAR, Reason.CREATE_UNCLEAR, now=self._clock.now(), detail=why)
+                self._ledger.put(unclear)
+                said = event(unclear, Reason.CREATE_UNCLEAR, why, now=self._clock.now(), kind="Warning")
+                self._ledger.add_event(said)
+
+    def _job_ended(self, nonce: str, end: JobEnd) -> None:
+        """Write down what a job's end means, at once: a measurement must not be lost with the process."""
+        if end.run is not None:
+            self._ledger.add_run(end.run)
+        instance = self._ledger.instance(nonce)
+        if instance is None or not instance.billable:
+            return
+        note = after_job(instance, end, now=self._clock.now(), limits=self._limits)
+        self._ledger.put(note.instance)
+        for said in note.events:
+            self._ledger.add_event(said)
+
+    def _until_next(self, statuses: tuple[FleetStatus, ...]) -> float:
+        if self._faulty_passes:
+            return min(self._pace.retry, self._pace.active * 2.0 ** min(self._faulty_passes - 1, 16))
+        return self._pace.steady if all(said.ready for said in statuses) else self._pace.active
+
+    async def _wait(self, seconds: float) -> None:
+        """Until so many seconds have passed, or a job has ended."""
+        timer = asyncio.ensure_future(self._clock.sleep(seconds))
+        woken = asyncio.ensure_future(self.jobs.wake.wait())
+        try:
+            await asyncio.wait({timer, woken}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (timer, woken):
+                task.cancel()
+            await asyncio.gather(timer, woken, return_exceptions=True)
+
+
+def _harm_first(intended: Intended) -> list[Action]:
+    """What is written down first, then what ends billing, then the rest; renting comes after all of it."""
+    order = {"Note": 0, "Destroy": 1, "Release": 1, "Confirm": 2, "Begin": 3}
+    actions = [action for action in intended.actions if not isinstance(action, Rent)]
+    return sorted(actions, key=lambda action: order[type(action).__name__])
+
+
+def _trying(said: FleetStatus) -> bool:
+    reconciling = said.condition("Reconciling")
+    return reconciling is not None and reconciling.reason is Reason.PROGRESSING_WITH_RETRY

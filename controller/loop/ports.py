@@ -1,0 +1,120 @@
+"""What the loop needs of the world, in its own words. `runtime/` wires the real things; a simulated week wires others."""
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from controller.model.fleet import Fleet
+from controller.model.instance import Backoff, Event, Instance, Run
+from controller.model.market import Account, CreateRequest, Endpoint, Listing, Offer, OfferQuery, Sighting
+from controller.plan.outcome import JobEnd
+
+
+class Clock(Protocol):
+    """The controller's time: unix seconds, which may run faster than the wall, or not at all until something waits."""
+
+    def now(self) -> float:
+        """Unix seconds."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after so many seconds."""
+
+    def timeout(self, seconds: float) -> AbstractAsyncContextManager[object]:
+        """Raise TimeoutError in the body once it has taken so many seconds."""
+
+
+class Provider(Protocol):
+    """vast.ai. Every call raises a `Fault` named by what to do next."""
+
+    async def list(self) -> Listing:
+        """All instances of the account, complete, or a fault."""
+
+    async def search(self, query: OfferQuery) -> tuple[Offer, ...]:
+        """Offers of one GPU model, not yet held against the manifest."""
+
+    async def get(self, instance_id: int) -> Sighting | None:
+        """One instance, None if vast.ai knows of none."""
+
+    async def create(self, request: CreateRequest) -> int:
+        """Rent; the new instance's id. `Unclear` if it may have been rented."""
+
+    async def destroy(self, instance_id: int) -> None:
+        """Ask for an instance's end; only listings prove it."""
+
+    async def account(self) -> Account:
+        """Whose key it is, and the credit left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One job on one instance. `job`: prepare, measure, start or quiesce."""
+
+    job: str
+    instance: Instance
+    endpoints: tuple[Endpoint, ...]
+    fleet: Fleet
+    concurrency_limit: int | None = None
+
+
+class Hosts(Protocol):
+    """The rented hosts, over SSH."""
+
+    async def carry_out(self, order: Order, progress: Callable[[str], None]) -> JobEnd:
+        """Do the job. What goes wrong on the host is part of the answer; nothing is raised but cancellation."""
+
+
+class Secrets(Protocol):
+    """Where values of envFrom come from."""
+
+    def __call__(self, fleet: Fleet) -> dict[str, str]:
+        """A fleet's whole environment. Raises Misconfigured naming what is missing, never a value."""
+
+
+class Ledger(Protocol):
+    """All that is remembered between passes. Writes are durable when they return."""
+
+    def put(self, instance: Instance) -> None:
+        """Write an instance, new or changed."""
+
+    def instance(self, nonce: str) -> Instance | None:
+        """One instance by its nonce, gone or not."""
+
+    def instances(self, fleet: str | None = None, *, gone: bool = False) -> tuple[Instance, ...]:
+        """Instances, oldest first."""
+
+    def add_run(self, run: Run) -> None:
+        """Keep a run."""
+
+    def runs(self, machine_id: int | None = None) -> tuple[Run, ...]:
+        """Runs, oldest first."""
+
+    def put_backoff(self, backoff: Backoff) -> None:
+        """Write a back-off."""
+
+    def drop_backoff(self, scope: str, key: str) -> None:
+        """Forget a back-off."""
+
+    def backoffs(self) -> Iterable[Backoff]:
+        """All back-offs, ended ones too."""
+
+    def add_event(self, event: Event) -> None:
+        """Append an event."""
+
+    def put_status(self, fleet: str, status: str) -> None:
+        """Keep a fleet's status, as JSON text."""
+
+    def statuses(self) -> dict[str, str]:
+        """Each fleet's status, as JSON text."""
+
+    def set_deleting(self, fleet: str, *, deleting: bool) -> None:
+        """Note that a fleet is to be torn down, or no longer."""
+
+    def deleting(self) -> frozenset[str]:
+        """The fleets to be torn down."""
+
+    def fact(self, name: str) -> str | None:
+        """A single remembered value."""
+
+    def put_fact(self, name: str, value: str) -> None:
+        """Remember a single value."""

@@ -1,0 +1,141 @@
+"""A stage for whole stories: the real loop, client, ledger, judge and bench against the emulator, in one process and virtual time.
+
+HTTP goes through ASGI and commands through the emulator's own shell, so that nothing depends on sockets or on the machine's speed.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from controller.bench.work import Target
+from controller.emulator.clock import LoopClock
+from controller.emulator.host import ConnectionLost
+from controller.emulator.scenario import Scenario
+from controller.emulator.server import Emulator
+from controller.loop.passes import Loop, Pace
+from controller.model.faults import Retry
+from controller.model.fleet import Fleet
+from controller.model.manifest import load_text
+from controller.model.reasons import Reason
+from controller.runtime.clock import Clock
+from controller.runtime.embedded import Running, running
+from controller.runtime.settings import Settings
+
+ORIGIN = 1_800_000_000.0
+KEY = "SECRET-api-key-marker"
+
+FLEET = """
+apiVersion: vastfleet.io/v1alpha1
+kind: Fleet
+metadata: {{name: {name}}}
+spec:
+  target: {{{target}}}
+  budgetPerHour: {budget}
+  shapes:
+  - {{gpu: RTX 4090, minRate: {min_rate}}}
+  require: {{reliability: 0, verified: false, ramGiB: {ram}, diskGiB: {disk}, remainingHours: 0}}
+  instance:
+    image: {image}
+    env: {{TOKEN: SECRET-env-marker}}
+  benchmark:
+    prepare: {{command: fetch-params, doneWhen: parameters ready}}
+    command: cuzk-bench batch --count 12 -c $CONCURRENCY --warmup $WARMUP
+    memory: {{reserveGiB: 100, perProofGiB: 6}}
+"""
+
+
+def fleet(  # noqa: D103 - reads as its arguments
+    *,
+    name: str = "provers",
+    target: str = "instances: 4",
+    budget: float = 4.0,
+    min_rate: float = 40,
+    ram: int = 128,
+    disk: int = 50,
+    image: str = "example/prover:1.4",
+) -> Fleet:
+    text = FLEET.format(name=name, target=target, budget=budget, min_rate=min_rate, ram=ram, disk=disk, image=image)
+    return load_text(text, name="test.yaml")[0].fleet
+
+
+class VirtualClock(Clock):
+    """The controller's clock, on the event loop's pretended time."""
+
+    def __init__(self) -> None:
+        super().__init__(wall=lambda: ORIGIN + asyncio.get_running_loop().time())
+
+
+@dataclass
+class InProcess:
+    """A way to run commands on the emulator's instances without SSH."""
+
+    emulator: Emulator
+    instance_id: int
+    host_key: str | None = None
+    route: str = "direct"
+
+    async def run(self, command: str, *, out: Callable[[str], None], err: Callable[[str], None]) -> int:
+        try:
+            return await self.emulator.run(self.instance_id, command, out, err)
+        except ConnectionLost as lost:
+            raise Retry(Reason.CONNECTION_LOST, str(lost)) from lost
+
+    async def close(self) -> None:
+        return None
+
+
+@dataclass
+class Stage:
+    """An emulated vast.ai and a controller that may be stopped and started again on the same ledger."""
+
+    emulator: Emulator
+    ledger_path: Path
+    seed: int = 0
+    pace: Pace = field(default_factory=Pace)
+    owner: str = "tests"
+
+    @asynccontextmanager
+    async def controller(self) -> AsyncIterator[Running]:
+        clock = VirtualClock()
+        rng = random.Random(f"{self.seed}/{clock.now()}")
+        settings = Settings(
+            api_key=KEY,
+            url="http://127.0.0.1",
+            owner=self.owner,
+            ledger=self.ledger_path,
+            ssh_key=self.ledger_path.with_name("key"),
+            clock=clock,
+            pace=self.pace,
+        )
+
+        async def connect(target: Target) -> InProcess:
+            if target.instance_id not in self.emulator.alive:
+                raise Retry(Reason.SSH_UNREACHABLE, "no such instance")
+            return InProcess(self.emulator, target.instance_id)
+
+        async with running(
+            settings,
+            environ={},
+            transport=httpx.ASGITransport(app=self.emulator.app),
+            connect=connect,
+            new_id=lambda: f"{rng.getrandbits(64):016x}",
+        ) as made:
+            yield made
+
+
+def stage(tmp_path: Path, *, seed: int = 1, pace: Pace | None = None, **scenario: object) -> Stage:
+    """A stage with a market of RTX 4090s, unless the scenario says otherwise."""
+    spec = Scenario.model_validate({"seed": seed, "market": {"offers": 200, "models": ["RTX 4090"]}, **scenario})
+    emulator = Emulator(seed=seed, clock=LoopClock(ORIGIN), scenario=spec, api_key=KEY, ssh=False)
+    return Stage(emulator=emulator, ledger_path=tmp_path / "ledger.db", seed=seed, pace=pace or Pace())
+
+
+async def converge(loop: Loop, *fleets: Fleet, hours: float = 6) -> None:
+    """Pass until every fleet is ready; TimeoutError after so many hours of virtual time."""
+    async with asyncio.timeout(hours * 3600):
+        await loop.keep(lambda: fleets, until=lambda statuses: all(said.ready for said in statuses))
