@@ -15,7 +15,8 @@ from controller.model.instance import Run
 
 STEP = 0.02  # of the grid, in ln(rate)
 POINTS = 160  # about how many the grid may have; beyond, its step grows
-SPAN = (-0.8, 0.6)  # of the grid; wider where the runs are
+SPAN = 0.8  # of the grid, to each side of the typical machine; farther where the runs are
+BESIDE = 0.3  # of the grid, beyond the farthest run
 FARTHEST = 7.0  # runs this far from the floor in ln(rate), a factor of 1100, are taken to be just so far
 REMEMBERED = 200  # runs; what older ones said has faded
 
@@ -104,7 +105,7 @@ def believe(found: Sequence[Sample], *, now: float, assumptions: Assumptions, cl
     disturbed" better than a slow one does, and P would rise as a rate falls; the best guess of the rate needs the rate.
     """
     lowest = assumptions.mean + assumptions.slowest if clipped else -math.inf
-    xs = _grid([max(sample.y, lowest) for sample in found])
+    xs = _grid([max(sample.y, lowest) for sample in found], assumptions.mean)
     prior = _normalised([_prior(x, assumptions) for x in xs])
     weights = prior
     for index, sample in enumerate(found):
@@ -117,8 +118,8 @@ def believe(found: Sequence[Sample], *, now: float, assumptions: Assumptions, cl
     return Belief(xs, tuple(weights))
 
 
-def _grid(ys: Sequence[float]) -> tuple[float, ...]:
-    low, high = min([SPAN[0], *(y - 0.3 for y in ys)]), max([SPAN[1], *(y + 0.3 for y in ys)])
+def _grid(ys: Sequence[float], mean: float) -> tuple[float, ...]:
+    low, high = min(0.0, mean - SPAN, *(y - BESIDE for y in ys)), max(0.0, mean + SPAN, *(y + BESIDE for y in ys))
     step = max(STEP, (high - low) / POINTS)
     return tuple(index * step for index in range(math.floor(low / step), math.ceil(high / step) + 1))
 
