@@ -214,10 +214,11 @@ class VastClient:
             raise _senseless(calls.ACCOUNT)
         return Account(id=user, credit=values.balance(said.get("credit")))
 
-    async def price_increases(self) -> tuple[PriceIncrease, ...]:
-        """What hosts propose to charge from now on, where both prices can be read."""
+    async def price_increases(self, listing: Listing) -> tuple[PriceIncrease, ...]:
+        """What hosts propose to charge for the instances of `listing`, which tells their GPUs and disks."""
+        listed = listing.by_id()
         rows = _array(await self._http.ask(calls.PRICE_INCREASES), "pending_price_increases", calls.PRICE_INCREASES)
-        return tuple(read for row in rows if (read := wire.price_increase(row)) is not None)
+        return tuple(read for row in rows if (read := wire.price_increase(row, listed)) is not None)
 
     async def gpu_names(self) -> tuple[str, ...]:
         """Every GPU model there is, in vast.ai's spelling."""

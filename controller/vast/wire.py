@@ -8,6 +8,7 @@ Units. vast.ai's "MB" of memory are MiB (a 64 GiB machine shows some 64400), so 
 """
 
 import re
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from controller.model.market import Endpoint, Offer, OfferQuery, PriceIncrease, Sighting
@@ -116,23 +117,25 @@ def sighting(row: Any) -> Sighting | None:
     )
 
 
-def price_increase(row: Any) -> PriceIncrease | None:
-    """A proposed price, its GPU and disk parts summed. Both come a second; a part that is null does not change.
+def price_increase(row: Any, listed: Mapping[int, Sighting]) -> PriceIncrease | None:
+    """A proposed price for one of `listed`, whose GPUs and disk its rates are for: dollars a GPU and a GB, a second.
 
-    None when the ids or a whole side of the comparison cannot be read.
+    None when it is for another instance or cannot be read. A rate that is null does not change.
     """
     if not isinstance(row, dict):
         return None
-    proposal, instance = identity(row.get("pending_price_increase_id")), identity(row.get("contract_id"))
-    old_per_s = new_per_s = 0.0
-    for part in ("gpu_costpersec", "disk_ram_costpersec"):
-        old, new = nonnegative(row.get(f"old_{part}")), nonnegative(row.get(f"new_{part}"))
-        old_per_s += (old if old is not None else new) or 0.0
-        new_per_s += (new if new is not None else old) or 0.0
-    was, becomes = price(old_per_s * SECONDS_PER_HOUR), price(new_per_s * SECONDS_PER_HOUR)
-    if proposal is None or instance is None or was is None or becomes is None:
+    proposal, seen = identity(row.get("pending_price_increase_id")), listed.get(identity(row.get("contract_id")) or 0)
+    if proposal is None or seen is None or seen.gpu_count is None or seen.disk_gib is None:
         return None
-    return PriceIncrease(id=proposal, instance_id=instance, old_price=was, new_price=becomes)
+    old_per_s = new_per_s = 0.0
+    for rate, amount in (("gpu_costpersec", seen.gpu_count), ("disk_ram_costpersec", seen.disk_gib)):
+        old, new = nonnegative(row.get(f"old_{rate}")), nonnegative(row.get(f"new_{rate}"))
+        old_per_s += ((old if old is not None else new) or 0.0) * amount
+        new_per_s += ((new if new is not None else old) or 0.0) * amount
+    was, becomes = price(old_per_s * SECONDS_PER_HOUR), price(new_per_s * SECONDS_PER_HOUR)
+    if was is None or becomes is None:
+        return None
+    return PriceIncrease(id=proposal, instance_id=seen.id, old_price=was, new_price=becomes)
 
 
 def _offer_price(row: Row, disk_gib: float) -> MicroUsd | None:

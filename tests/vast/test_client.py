@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from controller.model.faults import Misconfigured, Retry
-from controller.model.market import Account, CreateRequest, OfferQuery, PriceIncrease
+from controller.model.market import Account, CreateRequest, Listing, OfferQuery, PriceIncrease, Sighting
 from controller.model.reasons import Reason
 from controller.vast.client import VastClient
 
@@ -15,7 +15,7 @@ QUERY = OfferQuery(gpu="RTX 4090", gpu_count=1, disk_gib=250)
 pytestmark = pytest.mark.looptime
 
 
-def listing(*ids: int, total: int, token: str | None = None) -> tuple[int, dict[str, Any]]:
+def page(*ids: int, total: int, token: str | None = None) -> tuple[int, dict[str, Any]]:
     rows = [{"id": one} for one in ids]
     return 200, {"success": True, "instances": rows, "total_instances": total, "next_token": token}
 
@@ -78,7 +78,7 @@ async def test_search_has_an_end(play, offer_row):
 
 async def test_list_reads_all_pages(play, clock):
     """A listing is all pages together, each id once, and dated before its first page was asked for."""
-    played = play(listing(1, 2, total=4, token="two"), listing(2, 3, total=4, token="three"), listing(4, total=4))
+    played = play(page(1, 2, total=4, token="two"), page(2, 3, total=4, token="three"), page(4, total=4))
     before = clock.now()
     seen = await played.client.list()
     assert seen.by_id().keys() == {1, 2, 3, 4}
@@ -91,14 +91,14 @@ async def test_list_reads_all_pages(play, clock):
 
 async def test_empty_account_is_listed(play):
     """An account without instances is a complete listing of none."""
-    assert (await play(listing(total=0)).client.list()).sightings == ()
+    assert (await play(page(total=0)).client.list()).sightings == ()
 
 
 @pytest.mark.parametrize("second", [(502, "<html>"), (200, ""), (200, {}), (410, {"error": "deprecated_endpoint"})])
 async def test_list_fails_whole(second, play):
     """When a later page fails there is no listing at all."""
     with pytest.raises((Retry, Misconfigured)):
-        await play(listing(1, total=2, token="two"), second).client.list()
+        await play(page(1, total=2, token="two"), second).client.list()
 
 
 async def test_create_sends_what_is_needed(play):
@@ -196,19 +196,20 @@ async def test_account_keys(play):
 
 
 async def test_price_increases_are_per_hour(play):
-    """Rates a second become prices an hour, the disk's included; a part that is null does not change."""
+    """Rates a second, a GPU and a GB become prices of the instance; a rate that is null does not change."""
     row = {
         "pending_price_increase_id": 5,
         "contract_id": 9000001,
         "old_gpu_costpersec": 0.0001,
         "new_gpu_costpersec": 0.0002,
-        "old_disk_ram_costpersec": 0.00001,
+        "old_disk_ram_costpersec": 0.0000001,
         "new_disk_ram_costpersec": None,
     }
-    unreadable = {"pending_price_increase_id": 6, "contract_id": 9000002}
-    played = play((200, {"success": True, "pending_price_increases": [row, unreadable, None]}))
-    assert await played.client.price_increases() == (
-        PriceIncrease(id=5, instance_id=9000001, old_price=396_000, new_price=756_000),
+    rows = [row, row | {"contract_id": 9000002}, {"pending_price_increase_id": 6, "contract_id": 9000001}, None]
+    played = play((200, {"success": True, "pending_price_increases": rows}))
+    listing = Listing(at=0, sightings=(Sighting(id=9000001, gpu_count=2, disk_gib=100),))
+    assert await played.client.price_increases(listing) == (
+        PriceIncrease(id=5, instance_id=9000001, old_price=756_000, new_price=1_476_000),
     )
 
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from controller.model.faults import Fault, Gone, Misconfigured, Refused, Retry, Unclear
-from controller.model.market import CreateRequest, OfferQuery
+from controller.model.market import CreateRequest, Listing, OfferQuery
 from controller.vast.client import VastClient
 
 ANSWERS = json.loads(Path(__file__).with_name("answers.json").read_text(encoding="utf-8"))
@@ -36,6 +36,7 @@ async def call(client: VastClient, name: str) -> Any:
         "label": (5000, "vf/a/b/c"),
         "attach_key": (5000, "ssh-ed25519 AAAA"),
         "add_account_key": ("ssh-ed25519 AAAA",),
+        "price_increases": (Listing(at=0, sightings=()),),
     }
     targeted = ("get", "destroy", "start", "stop", "logs")
     return await getattr(client, name)(*arguments.get(name, (5000,) if name in targeted else ()))

@@ -279,4 +279,4 @@ def test_row_of_nobody(row):
     """A row without an id is neither an offer, nor an instance, nor a price increase."""
     assert wire.offer(row, disk_gib=1) is None
     assert wire.sighting(row) is None
-    assert wire.price_increase(row) is None
+    assert wire.price_increase(row, {}) is None
