@@ -32,7 +32,7 @@ class Ledger:
 
     @classmethod
     def open(cls, path: Path) -> "Ledger":
-        """Open for writing, making the file if there is none. Raises Misconfigured if it is in use, damaged, foreign or newer."""
+        """Open for writing, or make it. Raises Misconfigured if it is in use, damaged, foreign or newer."""
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = _lock(path)
         try:
@@ -53,6 +53,17 @@ class Ledger:
             raise Misconfigured(Reason.LEDGER_UNUSABLE, f"{path}: there is no ledger here; `apply` or `run` makes one")
         db = _connect(path, mode="ro")
         _check(db, path)
+        return cls(db, None)
+
+    @classmethod
+    def copy(cls, path: Path) -> "Ledger":
+        """A copy in memory, empty if there is no file: what is written to it is forgotten. Raises Misconfigured."""
+        db = sqlite3.connect(":memory:", isolation_level=None)
+        if path.exists():
+            source = cls.read(path)
+            source._db.backup(db)  # noqa: SLF001 - our own
+            source.close()
+        _migrate(db)
         return cls(db, None)
 
     def close(self) -> None:
@@ -114,6 +125,21 @@ class Ledger:
         tail = "events WHERE ?1 IS NULL OR fleet = ?1 ORDER BY number DESC LIMIT ?2"
         return tuple(self._select(Event, tail, fleet, newest))[::-1]
 
+    def news(self, *, after: int) -> tuple[tuple[int, Event], ...]:
+        """Events with their numbers, in the order they happened, from the one behind `after` on."""
+        names = ", ".join(field.name for field in fields(Event))
+        sql = f"SELECT number, {names} FROM events WHERE number > ? ORDER BY number"  # noqa: S608 - our own names
+        keys = names.split(", ")
+        return tuple(
+            (number, _record(Event, dict(zip(keys, row, strict=True))))
+            for number, *row in self._db.execute(sql, (after,))
+        )
+
+    def newest_event(self) -> int:
+        """The number of the newest event, 0 if there is none."""
+        (number,) = self._db.execute("SELECT coalesce(max(number), 0) FROM events").fetchone()
+        return int(number)
+
     # fleets
 
     def put_status(self, fleet: str, status: str) -> None:
@@ -138,6 +164,10 @@ class Ledger:
     def deleting(self) -> frozenset[str]:
         """The fleets that are to be torn down."""
         return frozenset(name for (name,) in self._db.execute("SELECT name FROM fleets WHERE deleting"))
+
+    def forget_fleet(self, fleet: str) -> None:
+        """Drop a fleet's status and its mark, once nothing of it is left; its runs and events stay."""
+        self._db.execute("DELETE FROM fleets WHERE name = ?", (fleet,))
 
     # facts
 
@@ -202,7 +232,10 @@ def _lock(path: Path) -> IO[str]:
 
 def _connect(path: Path, *, mode: str) -> sqlite3.Connection:
     # autocommit: each statement is its own transaction, durable when it returns
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, timeout=10)
+    try:
+        return sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, timeout=10)
+    except sqlite3.OperationalError as error:
+        raise Misconfigured(Reason.LEDGER_UNUSABLE, f"{path}: cannot be opened ({error})") from error
 
 
 def _check(db: sqlite3.Connection, path: Path) -> None:
@@ -238,7 +271,8 @@ def _migrate(db: sqlite3.Connection) -> None:
     (version,) = db.execute("PRAGMA user_version").fetchone()
     for number, step in enumerate(_steps_after(version), start=version + 1):
         db.executescript(
-            f"BEGIN IMMEDIATE; {step}; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {number}; COMMIT;"
+            f"BEGIN IMMEDIATE; {step}; "
+            f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {number}; COMMIT;"
         )
 
 

@@ -1,10 +1,11 @@
-"""What is said of a fleet: conditions, counts, plan. Made by `report/`, kept by the ledger, printed by `cli/`, never written by hand."""
+"""What is said of a fleet: conditions, counts, plan. Made by `report/`, kept by the ledger, printed by `cli/`."""
 
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
+from controller.model.instance import Decision
 from controller.model.reasons import Reason
 
 
@@ -39,8 +40,29 @@ class Planned(_Said):
     why: str
 
 
+class ShapeStatus(_Said):
+    """The floor that instances of one shape are held to."""
+
+    key: str
+    min_rate: float
+
+
+class InstanceStatus(_Said):
+    """What is thought of one instance, and being done with it. Rates in the benchmark's unit, times in unix seconds."""
+
+    nonce: str
+    decision: Decision = Decision.UNKNOWN
+    p_good: float | None = None
+    rate: float | None = None
+    runs: int = 0
+    next_run_at: float | None = None
+    line: str = ""
+    job: str = ""  # under way at the end of the pass: prepare, measure, start, quiesce
+    job_since: float | None = None
+
+
 class FleetStatus(_Said):
-    """The status of a fleet after a pass. Money in dollars an hour, rates in the benchmark's unit, times in unix seconds."""
+    """A fleet after a pass. Money in dollars an hour, rates in the benchmark's unit, times in unix seconds."""
 
     fleet: str
     unit: str = ""
@@ -60,6 +82,10 @@ class FleetStatus(_Said):
     conditions: tuple[Condition, ...] = ()
     market: Market = Market()
     plan: tuple[Planned, ...] = ()
+    workload: str = ""  # fingerprint of what runs on its instances
+    recheck_hours: float = 24.0
+    shapes: tuple[ShapeStatus, ...] = ()
+    instances: tuple[InstanceStatus, ...] = ()
     created_at: float | None = None
     last_pass: float | None = None
     next_pass: float | None = None

@@ -11,7 +11,7 @@ from controller.model.faults import Fault, Misconfigured
 from controller.model.instance import Event, Instance, Phase
 from controller.model.money import dollars, usd
 from controller.model.reasons import Reason
-from controller.model.status import Condition, FleetStatus, Market, Planned
+from controller.model.status import Condition, FleetStatus, InstanceStatus, Market, Planned, ShapeStatus
 from controller.plan.facts import Facts
 from controller.plan.fleet import Plan
 
@@ -72,6 +72,10 @@ def status(found: Found) -> FleetStatus:
         credit_runway_hours=facts.credit / facts.spend if facts.credit is not None and facts.spend else None,
         market=found.market or (before.market if before is not None else Market()),
         plan=tuple(_planned(a) for a in found.actions if not isinstance(a, Note))[:LINES_OF_PLAN],
+        workload=fleet.spec.workload() if fleet is not None else before.workload if before is not None else "",
+        recheck_hours=fleet.spec.benchmark.recheck_hours if fleet is not None else 24.0,
+        shapes=_shapes(found),
+        instances=tuple(_instance(facts, instance) for instance in facts.instances),
         created_at=made_at,
         last_pass=facts.now,
     )
@@ -87,6 +91,22 @@ def events(before: FleetStatus | None, after: FleetStatus, *, now: float) -> tup
     kind = "Warning" if after.condition("Stalled") is not None else "Normal"
     text = f"ready: {new.message}" if new.status == "True" else new.message
     return (Event(at=now, fleet=after.fleet, about=after.fleet, kind=kind, reason=new.reason, message=text),)
+
+
+def _shapes(found: Found) -> tuple[ShapeStatus, ...]:
+    fleet = found.facts.fleet
+    if fleet is None:
+        return found.before.shapes if found.before is not None else ()
+    return tuple(ShapeStatus(key=shape.key, min_rate=shape.min_rate) for shape in fleet.spec.shapes)
+
+
+def _instance(facts: Facts, instance: Instance) -> InstanceStatus:
+    verdict, job = facts.verdicts.get(instance.nonce), facts.jobs.get(instance.nonce)
+    said = InstanceStatus(nonce=instance.nonce)
+    if verdict is not None:
+        names = ("decision", "p_good", "rate", "runs", "next_run_at", "line")
+        said = said.model_copy(update={name: getattr(verdict, name) for name in names})
+    return said if job is None else said.model_copy(update={"job": job.kind, "job_since": job.since})
 
 
 def _planned(action: Action) -> Planned:

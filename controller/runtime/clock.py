@@ -1,6 +1,6 @@
 """The controller's time: the wall's, or the emulator's, which runs faster.
 
-Made here once and passed to everything that waits. Its speed is 1 except against an emulator, which says how fast it runs.
+Made here once and passed to everything that waits. Its speed is 1, except against an emulator that says otherwise.
 """
 
 import asyncio

@@ -22,7 +22,7 @@ from controller.loop.passes import Loop
 from controller.model.env import resolve_env
 from controller.model.fleet import Fleet
 from controller.runtime.clock import Clock
-from controller.runtime.hosts import BenchHosts
+from controller.runtime.hosts import BenchHosts, NoHosts
 from controller.runtime.settings import Settings
 from controller.vast.client import VastClient
 
@@ -83,6 +83,28 @@ async def running(
             await loop.close()
             await client.close()
     finally:
+        ledger.close()
+
+
+@asynccontextmanager
+async def asking(settings: Settings) -> AsyncIterator[Loop]:
+    """A loop on a copy of the ledger, to be asked what a pass would do: no lock, nothing written, no host reached."""
+    ledger = Ledger.copy(settings.ledger)
+    client = VastClient(api_key=settings.api_key, url=settings.url, clock=settings.clock)
+    try:
+        yield Loop(
+            provider=client,
+            hosts=NoHosts(),
+            ledger=ledger,
+            clock=settings.clock,
+            secrets=lambda _fleet: {},
+            new_id=id_maker(settings.clock),
+            owner=settings.owner,
+            limits=settings.limits,
+            pace=settings.pace,
+        )
+    finally:
+        await client.close()
         ledger.close()
 
 

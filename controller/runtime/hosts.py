@@ -64,6 +64,14 @@ class BenchHosts:
         raise AssertionError(f"no such job: {order.job}")
 
 
+class NoHosts:
+    """The `Hosts` of a loop that is only asked what it would do."""
+
+    async def carry_out(self, order: Order, progress: Callable[[str], None]) -> JobEnd:  # noqa: ARG002 - the port's
+        """Never called."""
+        raise AssertionError(f"{order.job} of {order.instance.nonce}: nothing is carried out here")
+
+
 def work_of(fleet: Fleet, shape_key: str, *, env: Mapping[str, str]) -> Work:
     """What runs on an instance of a fleet, in the words of `bench/`."""
     spec = fleet.spec
