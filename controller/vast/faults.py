@@ -99,9 +99,9 @@ def _is_success(said: Any) -> bool:
 
 def _fault(answer: Answer, said: Any, call: Call, now: float) -> Fault:
     words = _words(answer, said)
-    text = f"{call.name}: vast.ai answered {answer.status}: {words}"
+    text = f"{call.name}: vast.ai answered {answer.status}: {_without_secrets(words, answer.secrets)}"
     if answer.status == httpx.codes.TOO_MANY_REQUESTS:
-        return _rate_limited(answer, said, text, now)
+        return _rate_limited(words, text, asked=_asked_wait(answer, said, now), now=now)
     if httpx.codes.is_server_error(answer.status) or answer.status == httpx.codes.REQUEST_TIMEOUT:
         return lost(call, Reason.SERVER_ERROR, text, after=_asked_wait(answer, said, now))
     for pattern, only, make, reason in _MEANINGS:
@@ -127,35 +127,31 @@ def _by_status(status: int, said: Any, call: Call, text: str) -> Fault:
 
 
 def _words(answer: Answer, said: Any) -> str:
-    """What a failure says of itself, on one line: code and sentence, plain text, or else only what kind of thing came.
+    """What a failure says of itself: code and sentence, plain text, or else only what kind of thing came.
 
-    Never more of a body than that: an answer cut short, or a validator's echo, holds keys and values of ours.
+    Never more of a body than that, and nothing after a validator begins to repeat what was sent: keys stand there.
     """
     if isinstance(said, dict):
         sentence = next((said[key] for key in ("msg", "message", "detail") if isinstance(said.get(key), str)), "")
-        parts = (_quote(answer, said.get("error")), _quote(answer, sentence))
-        return ": ".join(part for part in parts if part) or "an error without a word"
+        code = said["error"] if isinstance(said.get("error"), str) else ""
+        return ": ".join(part for part in (code, ECHO.split(sentence)[0]) if part) or "an error without a word"
     if httpx.codes.is_error(answer.status) and answer.body and not answer.body.lstrip().startswith((b"<", b"{", b"[")):
-        return _quote(answer, answer.body.decode(errors="replace"))
+        return ECHO.split(answer.body.decode(errors="replace"))[0]
     return f"{len(answer.body)} bytes that are no answer ({line(answer.headers.get('content-type')) or 'of no type'})"
 
 
-def _quote(answer: Answer, said: Any) -> str:
-    """The server's own text up to where it repeats ours, and without any secret."""
-    if not isinstance(said, str):
-        return ""
-    quoted = ECHO.split(said)[0]
-    for secret in answer.secrets:
-        quoted = quoted.replace(secret, "***")
-    return line(quoted)
+def _without_secrets(words: str, secrets: tuple[str, ...]) -> str:
+    """One short line of `words`. The longest secret goes first, since a shorter one may be a part of it."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        words = words.replace(secret, "***")
+    return line(words)
 
 
-def _rate_limited(answer: Answer, said: Any, text: str, now: float) -> Fault:
+def _rate_limited(words: str, text: str, *, asked: float | None, now: float) -> Fault:
     """A 429 was not executed. The daily search quota comes back at midnight UTC; a rate limit when it says, or soon."""
-    asked = _asked_wait(answer, said, now)
-    if "search_quota_exceeded" in text:
+    if "search_quota_exceeded" in words:
         return Retry(Reason.QUOTA_EXCEEDED, text, after=asked if asked is not None else DAY_S - now % DAY_S)
-    threshold = THRESHOLD.search(text)
+    threshold = THRESHOLD.search(words)
     default = min(float(threshold[1]), DAY_S) if threshold else RATE_LIMIT_WAIT_S
     return Retry(Reason.RATE_LIMITED, text, after=asked if asked is not None else default)
 
@@ -168,4 +164,5 @@ def _asked_wait(answer: Answer, said: Any, now: float) -> float | None:
         max(0.0, reset - now) if reset is not None else None,
         nonnegative(said.get("retry_after")) if isinstance(said, dict) else None,
     )
-    return min((seconds for seconds in asked if seconds is not None), default=None)
+    waits = [min(seconds, DAY_S) for seconds in asked if seconds is not None]
+    return max(waits, default=None)

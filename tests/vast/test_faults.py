@@ -1,6 +1,7 @@
 """What each answer of vast.ai means we should do next."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from controller.model.faults import Fault, Gone, Misconfigured, Refused, Retry, Unclear
 from controller.model.market import CreateRequest, Listing, OfferQuery
+from controller.model.reasons import Reason
 from controller.vast.client import VastClient
 
 ANSWERS = json.loads(Path(__file__).with_name("answers.json").read_text(encoding="utf-8"))
@@ -57,6 +59,15 @@ async def test_answer_means(row, play):
         assert fault.after == pytest.approx(row["after"], abs=60 if row["reason"] == "QuotaExceeded" else 0)
     if isinstance(fault, Refused):
         assert fault.instance_id == row.get("instance_id")
+
+
+async def test_env_does_not_hide_the_cause(play):
+    """An env value that is a word of vast.ai's own is not in the text, and the answer means what it meant."""
+    rent = replace(RENT, env={"A": "no_such", "B": "no_such_ask", "C": "1"})
+    with pytest.raises(Refused) as caught:
+        await play((400, {"success": False, "error": "no_such_ask"})).client.create(rent)
+    assert caught.value.reason is Reason.OFFER_GONE
+    assert str(caught.value) == "create: vast.ai answered 400: ***"
 
 
 async def test_no_instance_is_no_fault(play):
