@@ -16,7 +16,8 @@ from controller.model.scalars import Ambiguous, is_truth_word, read_plain
 
 MAX_DEPTH = 64
 
-Path = tuple[str | int, ...]
+Steps = tuple[str | int, ...]
+"""A path below a document's top: keys and indices."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -32,7 +33,7 @@ class Trouble:
     """Something that is not strict YAML. `got` is the scalar there, empty when there is nothing to show."""
 
     place: Place
-    path: Path
+    path: Steps
     message: str
     got: str = ""
 
@@ -43,8 +44,8 @@ class Document:
 
     place: Place
     value: object = None
-    values: dict[Path, Place] = field(default_factory=dict)
-    keys: dict[Path, Place] = field(default_factory=dict)
+    values: dict[Steps, Place] = field(default_factory=dict)
+    keys: dict[Steps, Place] = field(default_factory=dict)
     troubles: list[Trouble] = field(default_factory=list)
 
 
@@ -96,10 +97,10 @@ class _Builder:
         self._document.value = self._node(next(self._events), ())
         return self._document
 
-    def _trouble(self, event: Any, path: Path, message: str, got: str = "") -> None:
+    def _trouble(self, event: Any, path: Steps, message: str, got: str = "") -> None:
         self._document.troubles.append(Trouble(_place(event), path, message, got))
 
-    def _node(self, event: Any, path: Path) -> object:
+    def _node(self, event: Any, path: Steps) -> object:
         if len(path) > MAX_DEPTH:
             raise Unreadable(Trouble(_place(event), path[:3], f"nested more than {MAX_DEPTH} deep"))
         self._document.values.setdefault(path, _place(event))
@@ -119,7 +120,7 @@ class _Builder:
             return self._sequence(path)
         return self._scalar(event, path)
 
-    def _mapping(self, path: Path) -> dict[str, object]:
+    def _mapping(self, path: Steps) -> dict[str, object]:
         built: dict[str, object] = {}
         while type(event := next(self._events)).__name__ != "MappingEndEvent":
             key = self._key(event, path)
@@ -132,9 +133,9 @@ class _Builder:
             built.setdefault(key, value)
         return built
 
-    def _key(self, event: Any, path: Path) -> str:
+    def _key(self, event: Any, path: Steps) -> str:
         if type(event).__name__ != "ScalarEvent":
-            self._trouble(event, path, "a key must be a word")
+            self._trouble(event, (*path, "?"), "a key must be a word")
             self._node(event, (*path, "?"))
             return "?"
         if event.anchor is not None or event.ctag is not None:
@@ -147,13 +148,13 @@ class _Builder:
                 self._trouble(event, (*path, event.value), "some readers take this key for another value: quote it")
         return str(event.value)
 
-    def _sequence(self, path: Path) -> list[object]:
+    def _sequence(self, path: Steps) -> list[object]:
         built: list[object] = []
         while type(event := next(self._events)).__name__ != "SequenceEndEvent":
             built.append(self._node(event, (*path, len(built))))
         return built
 
-    def _scalar(self, event: Any, path: Path) -> object:
+    def _scalar(self, event: Any, path: Steps) -> object:
         text: str = event.value
         if any("\ud800" <= character <= "\udfff" for character in text):
             self._trouble(event, path, "half a surrogate pair is no character: remove it")
@@ -168,5 +169,7 @@ class _Builder:
             self._trouble(event, path, str(error), text)
             return None
         if value is None and path:
-            self._trouble(event, path, "has no value: write one, or leave the key out")
+            place = self._document.keys.get(path) or _place(event)
+            text = "has no value: write one, or leave the key out"
+            self._document.troubles.append(Trouble(place, path, text))
         return value

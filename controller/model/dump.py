@@ -16,9 +16,16 @@ class _Representer(SafeRepresenter):
 
 
 def _text(representer: SafeRepresenter, text: str) -> ScalarNode:
-    style = '"' if needs_quotes(text) else "|" if "\n" in text else None
-    node: ScalarNode = representer.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+    node: ScalarNode = representer.represent_scalar("tag:yaml.org,2002:str", text, style=_style(text))
     return node
+
+
+def _style(text: str) -> str | None:
+    """Double quotes wherever plain text or a block could be read as something else."""
+    lines = text.split("\n")
+    if needs_quotes(text) or not all(line.isprintable() for line in lines) or (len(lines) > 1 and text[0].isspace()):
+        return '"'
+    return "|" if len(lines) > 1 else None
 
 
 _Representer.add_representer(str, _text)

@@ -40,10 +40,10 @@ class Target(Section):
     """How much to hold; exactly one of the two."""
 
     rate: Annotated[float, Field(strict=True, allow_inf_nan=False, ge=0, le=1e15)] | None = Field(
-        None, description="Rate to hold, in benchmark.unit. 0: hold nothing."
+        None, description="Rate to hold, in benchmark.unit. 0: hold nothing. Left out: instances says it."
     )
     instances: Annotated[int, Field(strict=True, ge=0, le=1000)] | None = Field(
-        None, description="Admitted instances to hold, at most 1000. 0: hold none."
+        None, description="Admitted instances to hold, at most 1000. 0: none. Left out: rate says it."
     )
 
     @model_validator(mode="after")
@@ -84,8 +84,8 @@ class Judgement(Section):
 class Window(Section):
     """A recurring time in which voluntary replacement may happen."""
 
-    cron: str = Field(description="When it opens, in five cron fields.")
-    duration_minutes: Minutes = Field(description="How long it stays open, in minutes.")
+    cron: str = Field(description="When it opens, in five cron fields. Required.")
+    duration_minutes: Minutes = Field(description="How long it stays open, in minutes. Required.")
     time_zone: str = Field("UTC", description="IANA name of the cron fields' time zone. Default UTC.")
 
 
@@ -127,9 +127,7 @@ class FleetSpec(Section):
     budget_per_hour: Dollars = Field(
         description="Hard cap, USD an hour, over everything billed or possibly billed for this fleet. Required."
     )
-    shapes: Annotated[tuple[Shape, ...], Field(min_length=1, max_length=64)] = Field(
-        description="What may be rented, in any mix that fits. Required, at least one."
-    )
+    shapes: tuple[Shape, ...] = Field(description="What may be rented, in any mix that fits. Required, at least one.")
     regions: tuple[str, ...] = Field(
         (),
         description="Where: ISO 3166-1 country codes, or the groups AF (Africa), AS (Asia), EU (Europe, not only the "
@@ -147,12 +145,14 @@ class FleetSpec(Section):
     )
     deletion_policy: Literal["Destroy", "Orphan"] = Field(
         "Destroy",
-        description="What deleting the fleet does to its instances: Destroy them, or Orphan: leave them running.",
+        description="What deleting the fleet does to its instances: Destroy, or Orphan: they run on. Default Destroy.",
     )
 
     @field_validator("regions")
     @classmethod
     def _known(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        if len(given) > len(regions.COUNTRIES):
+            raise ValueError("must not name more regions than there are countries; leave it out for anywhere")
         problems: list[Problem] = []
         codes: list[str] = []
         for index, region in enumerate(given):
@@ -165,7 +165,9 @@ class FleetSpec(Section):
 
     @field_validator("shapes")
     @classmethod
-    def _distinct(cls, shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
+    def _some_and_distinct(cls, shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
+        if not shapes:
+            raise ValueError("must have at least one shape")
         keys = [shape.key for shape in shapes]
         refuse(
             ((index, "gpu"), f"{key} is already shapes[{keys.index(key)}]; give each shape once")

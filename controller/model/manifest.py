@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from controller.model import remedies
-from controller.model.document import Document, Path, Place, Trouble, Unreadable, documents
+from controller.model.document import Document, Place, Steps, Trouble, Unreadable, documents
 from controller.model.fleet import API_VERSION, Fleet
 
 MAX_BYTES = 256 * 1024
@@ -35,7 +35,8 @@ class ManifestError:
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
         path = f" {self.path}:" if self.path else ""
         got = f" (got {self.got})" if self.got else ""
-        return f"{place}:{path} {self.message}{got}"
+        line = f"{place}:{path} {self.message}{got}"
+        return "".join(shown if shown.isprintable() else ascii(shown)[1:-1] for shown in line)
 
 
 class ManifestErrors(Exception):  # noqa: N818 - several at once
@@ -154,7 +155,7 @@ def _foreign(document: Document, value: dict[str, object]) -> list[Trouble]:
 
 def _place(document: Document, found: ErrorDetails) -> Place:
     """Where a finding is: at the wrong key, at the wrong value, or at the nearest thing around what is missing."""
-    path: Path = found["loc"]
+    path: Steps = found["loc"]
     if found["type"] == "extra_forbidden":
         return document.keys[path]
     if path in document.values:

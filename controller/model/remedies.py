@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
-from controller.model.document import Path
+from controller.model.document import Steps
 from controller.model.explain import field_at, fields_of, section_at
 
 _SHOWN = 60  # characters of a value that are worth printing
@@ -27,7 +27,7 @@ def remedy(found: ErrorDetails) -> str:
     return str(context.get("text") or context.get("error") or found["msg"].lower())
 
 
-def shown(path: Path, root: object) -> str:
+def shown(path: Steps, root: object) -> str:
     """The scalar at a path for print; empty when it may not be shown, or when there is none."""
     value = root
     for step in path:
@@ -43,12 +43,12 @@ def short(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{len(text)} characters"
 
 
-def may_show(path: Path) -> bool:
+def may_show(path: Steps) -> bool:
     """Whether what stands at this path may be printed: in a declared field, and not below env."""
     return field_at(path) is not None and not any(str(step).startswith("env") for step in path)
 
 
-def spell(path: Path) -> str:
+def spell(path: Steps) -> str:
     """A path as people write it: `spec.shapes[0].gpu`."""
     steps = (f"[{step}]" if isinstance(step, int) else f".{_word(step)}" for step in path)
     return "".join(steps).removeprefix(".")
@@ -58,13 +58,13 @@ def _word(key: str) -> str:
     return key if re.fullmatch(r"[\w/-]{1,60}", key) else short(json.dumps(key))
 
 
-def _meaning(path: Path) -> str:
+def _meaning(path: Steps) -> str:
     """The first sentence of the field's description."""
     field = field_at(path)
     return ((field.description if field else None) or "").split(". ")[0].removesuffix(".")
 
 
-def _unknown(path: Path, _: object) -> str:
+def _unknown(path: Steps, _: object) -> str:
     section = section_at(path[:-1])
     known = list(fields_of(section)) if section else []
     wanted = str(path[-1]).replace("_", "").lower()
@@ -74,13 +74,13 @@ def _unknown(path: Path, _: object) -> str:
     return f"no such key: there are {', '.join(known)}"
 
 
-def _no_number(_: Path, value: object) -> str:
+def _no_number(_: Steps, value: object) -> str:
     if not isinstance(value, str) or not value.strip().replace(",", "", 1).replace(".", "", 1).isdecimal():
         return "must be a number such as 10 or 0.5"
     return "must be a number with a point" if "," in value else "must be a number, without quotes"
 
 
-def _no_whole_number(path: Path, value: object) -> str:
+def _no_whole_number(path: Steps, value: object) -> str:
     return (
         _no_number(path, value)
         .replace("number such as 10 or 0.5", "whole number")
@@ -88,14 +88,14 @@ def _no_whole_number(path: Path, value: object) -> str:
     )
 
 
-def _no_text(path: Path, value: object) -> str:
+def _no_text(path: Steps, value: object) -> str:
     meaning = _meaning(path)
     if meaning:
         return f"must be text: {meaning}"
     return "must be text" if isinstance(value, dict | list) else "must be text: put it in quotes"
 
 
-def _no_fit(path: Path, value: object) -> str:
+def _no_fit(path: Steps, value: object) -> str:
     return f"does not fit: {_meaning(path)}" if str(value).strip() else "must not be empty"
 
 
@@ -107,15 +107,13 @@ _FIXED = {
     "dict_type": "must be a mapping of keys to values",
 }
 _BY_BOUND = {
-    "greater_than": "must be above {gt:g}",
-    "greater_than_equal": "must be at least {ge:g}",
-    "less_than_equal": "must be at most {le:g}",
+    "greater_than": "must be above {gt:.15g}",
+    "greater_than_equal": "must be at least {ge:.15g}",
+    "less_than_equal": "must be at most {le:.15g}",
     "string_too_long": "must be at most {max_length} characters",
-    "too_short": "must have at least {min_length}",
-    "too_long": "must have at most {max_length}",
     "literal_error": "must be {expected}",
 }
-_BY_PLACE: dict[str, Callable[[Path, object], str]] = {
+_BY_PLACE: dict[str, Callable[[Steps, object], str]] = {
     "missing": lambda path, _: f"is missing: {_meaning(path)}",
     "extra_forbidden": _unknown,
     "float_type": _no_number,

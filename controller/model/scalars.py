@@ -4,6 +4,7 @@ YAML 1.1 readers, kubectl among them, take NO for false, 010 for eight, 1:30 for
 1.2 readers do not. Here a plain scalar is a plain decimal number, true, false, null or text to every reader.
 """
 
+import math
 import re
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,40})?([eE][-+]?[0-9]{1,3})?\Z")
@@ -39,7 +40,10 @@ def read_plain(text: str) -> bool | int | float | str | None:
     if is_truth_word(text):
         raise Ambiguous("some readers take this for true or false: write true or false, or quote it if it is text")
     if match := _NUMBER.match(text):
-        return float(text) if match[2] or match[3] else int(text)
+        value = float(text) if match[2] or match[3] else int(text)
+        if not math.isfinite(value):
+            raise Ambiguous("too large a number")
+        return value
     if _READ_DIFFERENTLY.match(text):
         raise Ambiguous(
             "readers differ about this: write a plain decimal number such as 10 or 0.5, or quote it if it is text"

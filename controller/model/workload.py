@@ -18,21 +18,21 @@ _Text = Annotated[str, Field(max_length=32_768)]
 class SecretRef(Section):
     """A Secret in the cluster."""
 
-    name: str = Field(description="Name of the Secret, in the fleet's namespace.")
+    name: str = Field(description="Name of the Secret, in the fleet's namespace. Required.")
 
 
 class EnvSource(Section):
     """One place to take environment variables from; exactly one of the fields is set."""
 
     variable: str | None = Field(
-        None, description="Name of a variable in the controller's own environment, passed on under the same name."
+        None, description="Name of a variable in the controller's own environment. Left out: a file says it."
     )
     file: str | None = Field(
         None,
-        description="Path of a file of NAME=value lines, beside the manifest; blank lines and # comments are skipped.",
+        description="File of NAME=value lines, by its path from the working directory. Left out: a variable says it.",
     )
     secret_ref: SecretRef | None = Field(
-        None, description="A Secret in the cluster, all its keys. Not yet supported; use a variable or a file."
+        None, description="A Secret in the cluster, all its keys. Left out: none. Not yet supported."
     )
 
     @field_validator("variable")
@@ -160,11 +160,12 @@ class Benchmark(Section):
         "CONCURRENCY and WARMUP. Required."
     )
     format: Literal["cuzk", "json", "regex"] = Field(
-        "cuzk", description="How the log is read: cuzk, json (the last line that is an object with a rate) or regex."
+        "cuzk",
+        description="How the log is read: cuzk, json (its last object with a rate) or regex. Default cuzk.",
     )
     pattern: Annotated[str, Field(max_length=1000)] = Field(
         "",
-        description="For format regex: a regular expression with a group (?P<rate>...), perhaps a group (?P<unit>...).",
+        description="For format regex: one with a group (?P<rate>...), perhaps (?P<unit>...). Default: none.",
     )
     timeout_minutes: Minutes = Field(45, description="Time one benchmark may take, in minutes. Default 45.")
     memory: Memory = Field(Memory(), description="The benchmark's need of memory, which sizes CONCURRENCY.")

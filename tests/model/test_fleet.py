@@ -1,0 +1,91 @@
+from collections.abc import Callable
+
+import pytest
+
+from controller.model.fleet import Fleet
+from controller.model.manifest import load_text
+
+Build = Callable[..., str]
+Change = tuple[str, str]
+
+
+def one(text: str) -> Fleet:
+    (loaded,) = load_text(text, name="f.yaml")
+    return loaded.fleet
+
+
+def test_what_is_left_out_is_what_the_descriptions_say(manifest: Build) -> None:
+    """A minimal fleet rents one verified GPU an instance, anywhere, and is destroyed with its manifest."""
+    spec = one(manifest()).spec
+    assert (spec.shapes[0].key, spec.shapes[0].max_price, spec.budget) == ("RTX 4090 x1", None, 1_500_000)
+    assert (spec.countries(), spec.require.verified, spec.require.disk_gib) == (None, True, 32)
+    assert (spec.suspend, spec.deletion_policy) == (False, "Destroy")
+
+
+def test_prices_are_whole_micro_dollars(manifest: Build) -> None:
+    """Three shapes at 0.30 cost exactly 0.90."""
+    fleet = one(manifest(("minRate: 59", "minRate: 59\n    maxPricePerHour: 0.30"), ("1.50", "0.90")))
+    cap = fleet.spec.shapes[0].max_price
+    assert cap is not None
+    assert 3 * cap == fleet.spec.budget
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("prover:1.4", "prover:1.5"),
+        (":1.4\n", ":1.4\n    env: {A: b}\n"),
+        (":1.4\n", ":1.4\n    envFrom: [{variable: A}]\n"),
+        (":1.4\n", ":1.4\n    onStart: a\n"),
+        (":1.4\n", ":1.4\n    start: a\n"),
+        (":1.4\n", ":1.4\n    stop: a\n"),
+        ("command: bench\n", "command: bench 2\n"),
+        ("command: bench\n", "command: bench\n    prepare: {command: a}\n"),
+        ("command: bench\n", "command: bench\n    format: json\n"),
+        ("command: bench\n", "command: bench\n    unit: tokens/s\n"),
+        ("command: bench\n", "command: bench\n    memory: {reserveGiB: 3}\n"),
+        ("spec:\n", "spec:\n  require: {diskGiB: 40}\n"),
+    ],
+)
+def test_the_workload_changes_with_what_runs(manifest: Build, change: Change) -> None:
+    """A change of what runs, or of how it is measured, makes running instances outdated."""
+    assert one(manifest(change)).spec.workload() != one(manifest()).spec.workload()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("1.50", "2"),
+        ("instances: 2", "rate: 100"),
+        ("minRate: 59", "minRate: 60"),
+        ("minRate: 59", "minRate: 59\n    maxPricePerHour: 1"),
+        ("spec:\n", "spec:\n  regions: [EU]\n"),
+        ("spec:\n", "spec:\n  require: {ramGiB: 64, diskGiB: 32}\n"),
+        ("spec:\n", "spec:\n  judgement: {acceptAbove: 0.9}\n"),
+        ("spec:\n", "spec:\n  disruption: {maxSurge: 2}\n"),
+        (":1.4\n", ":1.4\n    drainSeconds: 5\n"),
+        ("command: bench\n", "command: bench\n    recheckHours: 5\n"),
+        ("command: bench\n", "command: bench\n    timeoutMinutes: 5\n"),
+        ("name: provers\n", "name: others\n"),
+    ],
+)
+def test_the_workload_stays_with_how_much_and_where(manifest: Build, change: Change) -> None:
+    """A change of how much is wanted, where, or for how much leaves running instances as they are."""
+    assert one(manifest(change)).spec.workload() == one(manifest()).spec.workload()
+
+
+def test_a_value_of_env_is_in_no_print_of_a_fleet(manifest: Build) -> None:
+    """A fleet's repr, text and dumps hide the values of env; its fingerprint does not hold them either."""
+    fleet = one(manifest((":1.4\n", ":1.4\n    env: {TOKEN: marker}\n")))
+    printed = f"{fleet!r} {fleet} {fleet.model_dump()} {fleet.model_dump_json()} {fleet.spec.workload()}"
+    assert "TOKEN" in printed
+    assert "marker" not in printed
+    assert fleet.spec.instance.env["TOKEN"].get_secret_value() == "marker"
+
+
+def test_a_fleet_is_the_same_after_its_own_dump(manifest: Build) -> None:
+    """What a fleet dumps, without its unset fields, is a manifest of the same fleet."""
+    fleet = one(manifest(("spec:\n", "spec:\n  regions: [NO, eu]\n  require: {ramGiB: 64}\n")))
+    dumped = fleet.model_dump(mode="json", exclude_none=True)
+    assert "ramGiB" in dumped["spec"]["require"]
+    assert Fleet.model_validate(dumped, by_alias=True, by_name=False) == fleet
