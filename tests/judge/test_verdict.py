@@ -39,7 +39,7 @@ def verdict(*runs: Run, now: float | None = None, replace_below: float | None = 
     ],
 )
 def test_decision(runs, decision):
-    """One run seldom decides, close runs count as one, spaced ones that agree decide, and a good name lasts a bad day."""
+    """One run seldom decides, close runs count as one, spaced ones decide, and a good name outlasts one bad hour."""
     assert verdict(*runs).decision is decision
 
 
