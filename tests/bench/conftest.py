@@ -161,6 +161,10 @@ class _Login(asyncssh.SSHServer):
         self._host.connections.append(conn)
         self._connection = conn
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._connection in self._host.connections:
+            self._host.connections.remove(self._connection)
+
     def begin_auth(self, username: str) -> bool:
         self._connection.send_auth_banner(BANNER)
         return True

@@ -1,0 +1,208 @@
+"""The jobs against the emulator's instances over SSH: another hand wrote what answers here."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import asyncssh
+import httpx
+import pytest
+
+from controller.bench.bench import Bench
+from controller.bench.ssh import ssh_connector
+from controller.bench.work import Target, Work
+from controller.emulator import Emulator, LoopClock, Scenario
+from controller.emulator.contracts import Contract
+from controller.model.market import Endpoint
+from controller.model.reasons import Reason
+
+pytestmark = pytest.mark.looptime
+
+KEY = asyncssh.generate_private_key("ssh-ed25519")
+ATTACH_S = 45.0
+
+
+class Rented:
+    """A running instance of an emulator, and a bench to work on it."""
+
+    def __init__(self, emulator: Emulator, http: httpx.AsyncClient, contract: Contract) -> None:
+        self.emulator = emulator
+        self.http = http
+        self.contract = contract
+        self.progress: list[str] = []
+
+    async def attach(self, _target: Target) -> None:
+        """Hand the key to the instance."""
+        await self.http.post(f"/api/v0/instances/{self.contract.id}/ssh/", json={"ssh_key": public()})
+
+    @property
+    def bench(self) -> Bench:
+        """In the emulator's time."""
+        return Bench(
+            connect=ssh_connector(private_key=KEY),
+            clock=self.emulator.world.clock,
+            new_id=lambda: "run-1",
+            reattach=self.attach,
+        )
+
+    def target(self, host_key: str | None = None) -> Target:
+        """Direct, then proxy, as a listing shows them."""
+        return Target(
+            nonce="n0nce",
+            instance_id=self.contract.id,
+            machine_id=self.contract.slot.machine_id,
+            host_key=host_key,
+            endpoints=(
+                Endpoint(route="direct", host="127.0.0.1", port=self.contract.direct_port),
+                Endpoint(route="proxy", host="127.0.0.1", port=self.contract.proxy_port),
+            ),
+        )
+
+    async def heard(self, text: str) -> None:
+        """Wait until the host said something."""
+        while not any(text in line for line in self.progress):
+            await self.emulator.world.clock.sleep(5)
+
+
+def public() -> str:
+    return KEY.export_public_key().decode().strip()
+
+
+def work(**changes: Any) -> Work:
+    base: dict[str, Any] = {
+        "fleet": "provers",
+        "shape": "RTX 4090 x1",
+        "workload": "w",
+        "gpu_count": 1,
+        "unit": "proofs/h",
+        "command": "cuzk-bench batch --count 12 -c $CONCURRENCY --warmup $WARMUP",
+        "format": "cuzk",
+        "reserve_gib": 100,
+        "per_proof_gib": 6,
+        "prepare_command": "fetch-params --size-gib 20",
+        "done_when": "parameters ready",
+        "start": "cuzk-daemon -c $CONCURRENCY > /var/log/prover.log 2>&1 &",
+        "stop": "pkill cuzk-daemon",
+    }
+    return Work(**base | changes)
+
+
+Rent = Callable[..., Awaitable[Rented]]
+
+
+@pytest.fixture
+async def rent() -> AsyncIterator[Rent]:
+    made: list[Rented] = []
+
+    async def one(*, known_key: bool = True, **fields: Any) -> Rented:
+        scenario = Scenario.model_validate({"limits": {"enabled": False}, "attachSeconds": ATTACH_S, **fields})
+        emulator = Emulator(clock=LoopClock(1_800_000_000.0), scenario=scenario)
+        emulator.open_ssh()
+        transport = httpx.ASGITransport(emulator.app)
+        http = httpx.AsyncClient(
+            transport=transport, base_url="http://vast", headers={"Authorization": "Bearer emulator-key"}
+        )
+        if known_key:
+            await http.post("/api/v0/ssh/", json={"ssh_key": public()})
+        wanted = {"gpu_name": {"eq": "RTX 4090"}, "num_gpus": {"eq": 1}, "cpu_ram": {"gte": 140_000}}
+        offers = (await http.post("/api/v0/bundles/", json=wanted)).json()["offers"]
+        order = {"client_id": "me", "image": "example/prover:1", "disk": 60, "runtype": "ssh_direc ssh_proxy"}
+        answer = (await http.put(f"/api/v0/asks/{offers[0]['id']}/", json=order)).json()
+        contract = emulator.world.contracts[answer["new_contract"]]
+        await emulator.wait_for(lambda: contract.actual == "running")
+        made.append(Rented(emulator, http, contract))
+        return made[-1]
+
+    yield one
+    for rented in made:
+        await rented.http.aclose()
+        await rented.emulator.close()
+
+
+async def test_from_first_contact_to_production(rent: Rent):
+    """An instance is prepared, measured, put to work, measured again beside nobody, and quiesced."""
+    rented = await rent()
+    prepared = await rented.bench.prepare(rented.target(), work(), progress=rented.progress.append)
+    assert (prepared.ok, prepared.reason) == (True, Reason.PREPARED)
+    assert any("10.0/20.0 GiB" in line for line in rented.progress)
+    target = rented.target(prepared.host_key)
+    measured = await rented.bench.measure(target, work())
+    assert (measured.ok, measured.reason) == (True, Reason.MEASURED)
+    run = measured.run
+    assert run is not None
+    assert run.rate is not None
+    assert 30 < run.rate < 90
+    assert (run.count, run.gpu_uuid.startswith("GPU-"), run.machine_id) == (12, True, rented.contract.slot.machine_id)
+    assert run.ram_gib == pytest.approx(rented.contract.ram_bytes / 1024**3)
+    assert run.error is not None
+    assert 0.03 <= run.error < 0.10
+    started = await rented.bench.start(target, work())
+    assert (started.ok, rented.emulator.world.proving[rented.contract.slot.machine_id]) == (True, 1)
+    quiesced = await rented.bench.quiesce(target, work())
+    await rented.emulator.world.clock.sleep(1)
+    assert (quiesced.ok, rented.emulator.world.proving[rented.contract.slot.machine_id]) == (True, 0)
+
+
+async def test_key_that_the_instance_does_not_know(rent: Rent):
+    """An instance made without our key gets it attached, and is reached once it has it."""
+    rented = await rent(known_key=False)
+    assert (await rented.bench.prepare(rented.target(), work())).ok
+
+
+@pytest.mark.parametrize(
+    ("trouble", "reason"),
+    [
+        ({"kind": "direct-refused"}, Reason.PREPARED),
+        ({"kind": "proxy-refused"}, Reason.PREPARED),
+        ({"kind": "key-refused", "seconds": 200}, Reason.PREPARED),
+        ({"kind": "key-refused"}, Reason.SSH_REFUSED),
+        ({"kind": "download-stall"}, Reason.PREPARE_STALLED),
+    ],
+)
+async def test_trouble_while_preparing(rent: Rent, trouble, reason):
+    """One dead route or a late key is got over; a key refused for good and a download that stalls are named."""
+    rented = await rent(troubles=[trouble])
+    assert (await rented.bench.prepare(rented.target(), work())).reason is reason
+
+
+async def test_more_work_than_memory(rent: Rent):
+    """A benchmark that needs more than it declares is killed by the kernel, and that is what its run says."""
+    rented = await rent(prover={"perProofGib": 1000})
+    done = await rented.bench.measure(rented.target(), work())
+    assert done.reason is Reason.OUT_OF_MEMORY
+
+
+async def test_connection_that_drops(rent: Rent):
+    """A connection cut mid-run ends the job without a rate; the next one works and is undisturbed by the first."""
+    rented = await rent(troubles=[{"kind": "ssh-drop", "after": 600}])
+    done = await rented.bench.measure(rented.target(), work())
+    assert (done.reason, done.run is not None and done.run.rate) == (Reason.CONNECTION_LOST, None)
+    assert (await rented.bench.measure(rented.target(), work())).ok
+    assert rented.emulator.world.proving[rented.contract.slot.machine_id] == 0
+
+
+async def test_host_key_that_changes(rent: Rent):
+    """An instance that comes back with another host key is not spoken to."""
+    rented = await rent(troubles=[{"kind": "host-key-changed", "after": 300}])
+    first = await rented.bench.prepare(rented.target(), work(prepare_command=""))
+    await rented.emulator.world.clock.sleep(600)
+    again = await rented.bench.prepare(rented.target(first.host_key), work())
+    assert (first.ok, again.reason) == (True, Reason.HOST_KEY_CHANGED)
+
+
+async def test_host_that_is_lost(rent: Rent):
+    """A host that goes away mid-run ends the job, though nothing answers any more."""
+    rented = await rent(troubles=[{"kind": "host-lost", "after": 600}])
+    assert (await rented.bench.measure(rented.target(), work())).reason is Reason.CONNECTION_LOST
+
+
+async def test_cancelled_measurement_leaves_nothing_behind(rent: Rent):
+    """A measurement that is called off proves no further."""
+    rented = await rent()
+    job = asyncio.ensure_future(rented.bench.measure(rented.target(), work(), progress=rented.progress.append))
+    await rented.heard("COMPLETED")
+    assert rented.emulator.world.proving[rented.contract.slot.machine_id] == 1
+    job.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await job
+    assert rented.emulator.world.proving[rented.contract.slot.machine_id] == 0
