@@ -1,0 +1,45 @@
+"""`vastfleet get`: lists of what the ledger holds."""
+
+from pathlib import Path
+
+import click
+
+from controller.cli import options
+from controller.cli.output import show
+
+KINDS = ("fleets", "instances", "machines", "runs")
+
+
+@click.command("get")
+@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("name", required=False)
+@click.option("--all", "everything", is_flag=True, help="Of instances, those that are gone too.")
+@options.output
+@options.ledger
+@options.verbose
+def command(kind: str, name: str | None, *, everything: bool, form: str, ledger: Path | None) -> None:
+    """List fleets, instances, machines or runs, or one of them by NAME.
+
+    Reads the ledger alone, whether or not a controller is running. An
+    instance's name is its id on vast.ai, a machine's its machine_id.
+    """
+    from controller.cli import records
+    from controller.cli.books import books, unknown
+
+    with books(ledger) as known:
+        now = known.now
+        match kind:
+            case "fleets":
+                found = [known.fleet(name)] if name else list(known.fleets.values())
+                rows = [records.fleet(status, now) for status in found]
+            case "instances":
+                rows = [records.instance(i, known.thought(i), now) for i in known.instances(name, gone=everything)]
+            case "machines":
+                machines = [m for m in known.machines() if name in {None, str(m.id)}]
+                rows = [records.machine(machine, now) for machine in machines]
+            case _:
+                rows = [records.run(run, now) for run in known.ledger.runs() if name in {None, run.id}]
+        if name and not rows:
+            names = [str(m.id) for m in known.machines()] if kind == "machines" else [r.id for r in known.ledger.runs()]
+            raise unknown(kind.removesuffix("s"), name, names)
+        show(rows, form, nothing=f"the ledger has no {kind}")

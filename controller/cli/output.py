@@ -1,0 +1,82 @@
+"""Rows, printed as the user asked: aligned text in a pipe, a table on a terminal, JSON or YAML for programs."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+STYLES = {
+    "True": "green", "False": "yellow", "Unknown": "red", "Warning": "yellow",
+    "Admitted": "green", "Unclear": "yellow", "Releasing": "dim", "Destroying": "dim", "Gone": "dim",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One thing: its cells by column, more of them for the wide table, and what programs get."""
+
+    cells: Mapping[str, str]
+    record: Mapping[str, object] = field(default_factory=dict)
+    more: Mapping[str, str] = field(default_factory=dict)
+
+
+def show(rows: Iterable[Row], form: str, *, nothing: str = "") -> None:
+    """Print rows in one of options.FORMATS. `nothing`: what to say on stderr when a table would be empty."""
+    rows = list(rows)
+    if form in {"json", "yaml"}:
+        show_record({"items": [row.record for row in rows]}, form)
+    elif rows:
+        table([{**row.cells, **(row.more if form == "wide" else {})} for row in rows])
+    elif nothing:
+        print(nothing, file=sys.stderr)
+
+
+def show_record(record: object, form: str) -> None:
+    """Print one value as JSON or YAML."""
+    if form == "yaml":
+        from controller.model.dump import dump_yaml
+
+        print(dump_yaml(record), end="")
+    else:
+        print(json.dumps(record, indent=2, ensure_ascii=False))
+
+
+def table(cells: Sequence[Mapping[str, str]], *, indent: int = 0) -> None:
+    """Print a table whose columns are the keys of the first row."""
+    titles = list(cells[0]) if cells else []
+    if sys.stdout.isatty():
+        _on_terminal(titles, cells, indent)
+    else:
+        print(aligned(titles, [[row[title] for title in titles] for row in cells], indent=indent))
+
+
+def aligned(titles: Sequence[str], rows: Sequence[Sequence[str]], *, indent: int = 0) -> str:
+    """Columns two spaces apart."""
+    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (titles, *rows))
+    return "\n".join((" " * indent + line).rstrip() for line in lines)
+
+
+def _on_terminal(titles: Sequence[str], cells: Sequence[Mapping[str, str]], indent: int) -> None:
+    from rich.console import Console
+    from rich.padding import Padding
+
+    Console(highlight=False).print(Padding(rich_table(titles, cells), (0, 0, 0, indent)))
+
+
+def rich_table(titles: Sequence[str], cells: Sequence[Mapping[str, str]]) -> "Table":
+    """The same for a terminal: wide texts are folded, states are coloured."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
+    longest = max(titles, key=lambda title: max((len(row[title]) for row in cells), default=0), default="")
+    for title in titles:
+        made.add_column(title, no_wrap=title != longest, overflow="fold")
+    for row in cells:
+        made.add_row(*(Text(row[title], style=STYLES.get(row[title], "")) for title in titles))
+    return made

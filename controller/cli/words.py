@@ -1,0 +1,55 @@
+"""Numbers, times and money as people read them."""
+
+from datetime import UTC, datetime
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+NOTHING = "-"
+
+
+def span(seconds: float | None) -> str:
+    """A span of time in its two largest units: 45s, 12m, 3h05m, 2d4h."""
+    if seconds is None:
+        return NOTHING
+    whole = max(0, int(seconds))
+    if whole < 2 * MINUTE:
+        return f"{whole}s"
+    if whole < HOUR:
+        return f"{whole // MINUTE}m"
+    if whole < DAY:
+        return f"{whole // HOUR}h{whole % HOUR // MINUTE:02d}m"
+    return f"{whole // DAY}d{whole % DAY // HOUR}h"
+
+
+def since(at: float | None, now: float) -> str:
+    """How long ago."""
+    return NOTHING if at is None else span(now - at)
+
+
+def iso(at: float | None) -> str | None:
+    """Unix seconds as ISO 8601, UTC, for machines and pipes."""
+    return None if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def money(usd: float | None, places: int = 2) -> str:
+    """Dollars: sums with two decimals, prices an hour with three, prices a piece of work with five."""
+    return NOTHING if usd is None else f"{usd:.{places}f}"
+
+
+def price(usd: float | None) -> str:
+    """Dollars an hour."""
+    return money(usd, 3)
+
+
+def rate(value: float | None) -> str:
+    """A rate in three or four digits."""
+    return NOTHING if value is None else f"{value:.1f}" if abs(value) < 1000 else f"{value:.0f}"  # noqa: PLR2004
+
+
+def share(value: float | None) -> str:
+    """A probability."""
+    return NOTHING if value is None else f"{value:.2f}"
+
+
+def count(number: int, noun: str) -> str:
+    """`1 instance`, `2 instances`."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")
