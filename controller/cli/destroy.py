@@ -84,14 +84,15 @@ def _ask(settings: "Settings", names: Sequence[str], *, yes: bool) -> None:
 async def _destroy(
     settings: "Settings", names: Sequence[str], fleets: "Sequence[Fleet]", *, minutes: float | None
 ) -> int:
-    from controller.cli.keeping import bills, deadline, stopping
+    from controller.cli.keeping import News, bills, deadline, stopping
     from controller.runtime.embedded import running
 
     async with running(settings) as made:
         ledger = made.ledger
         strange = [name for name in names if name not in ledger.statuses() and not ledger.instances(name, gone=True)]
         with stopping(made) as stop, deadline(stop, settings.clock, minutes):
-            gone, why = await teardown(made, names, fleets, stop=stop, say=lambda line: print(line, flush=True))
+            news = News(ledger, names, say=lambda line: print(line, flush=True))
+            gone, why = await teardown(made, names, fleets, stop=stop, passed=lambda _: news.tell())
         if stop.code is not None:
             print("not finished: destroy again to go on with it", file=sys.stderr)
             print("\n".join(bills(ledger, settings.clock.now())), file=sys.stderr)
@@ -102,26 +103,30 @@ async def _destroy(
 
 
 async def teardown(
-    made: "Running", names: Sequence[str], fleets: "Sequence[Fleet]", *, stop: "Stop", say: "Callable[[str], None]"
+    made: "Running",
+    names: Sequence[str],
+    fleets: "Sequence[Fleet]",
+    *,
+    stop: "Stop",
+    passed: "Callable[[Statuses], object]",
 ) -> "tuple[list[Instance], str]":
     """Destroy these fleets' instances until none is left; those that went, and why it stopped short, if it did."""
-    from controller.cli.keeping import News, keep
+    from controller.cli.keeping import keep
 
     before = {i.nonce for i in made.ledger.instances(gone=True) if not i.billable}
-    news = News(made.ledger, names, say=say)
     stalled: dict[str, str] = {}
     for name in names:
         made.ledger.set_deleting(name, deleting=True)
 
-    def passed(statuses: "Statuses") -> None:
-        news.tell()
+    def seen(statuses: "Statuses") -> None:
+        passed(statuses)
         mine = [said for said in statuses if said.fleet in names]
         stalled.update({s.fleet: found.message for s in mine if (found := s.condition("Stalled")) is not None})
 
     def until(_: "Statuses") -> bool:
         return bool(stalled) or not made.ledger.deleting().intersection(names)
 
-    await keep(made, lambda: fleets, until=until, stop=stop, passed=passed)
+    await keep(made, lambda: fleets, until=until, stop=stop, passed=seen)
     ended = [i for name in names for i in made.ledger.instances(name, gone=True)]
     return [i for i in ended if not i.billable and i.nonce not in before], next(iter(stalled.values()), "")
 

@@ -110,12 +110,20 @@ async def keep(
 
 
 class News:
-    """Prints the events of some fleets, each once. `fleets`: None for all; `say`: what prints."""
+    """Prints the events of some fleets, each once. `fleets`: None for all; `say`: what prints; `line`: how."""
 
-    def __init__(self, ledger: "Ledger", fleets: Sequence[str] | None = None, *, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        ledger: "Ledger",
+        fleets: Sequence[str] | None = None,
+        *,
+        say: Callable[[str], None],
+        line: Callable[[Event], str] = event_line,
+    ) -> None:
         self._ledger = ledger
         self._fleets = None if fleets is None else {*fleets, ""}
         self._say = say
+        self._line = line
         self._after = ledger.newest_event()
 
     def tell(self) -> list[Event]:
@@ -124,7 +132,7 @@ class News:
         for number, said in self._ledger.news(after=self._after):
             self._after = number
             if self._fleets is None or said.fleet in self._fleets:
-                self._say(event_line(said))
+                self._say(self._line(said))
                 told.append(said)
         return told
 

@@ -197,7 +197,7 @@ def _surplus(facts: Facts, fleet: Fleet, going: set[str]) -> list[Release]:
     staying = _staying(facts, going)
     doomed = _doomed(facts, going)
     bounds = {shape.key: shape for shape in fleet.spec.shapes}
-    counts = Counter(i.shape for i in staying)
+    counts = Counter(i.shape for i in staying if i.nonce not in doomed)  # a successor may be held beside the doomed
     excess = sum(_value(facts, fleet, i) for i in staying if i.nonce not in doomed) - _target(fleet)
     releases: list[Release] = []
     for instance in _least_valuable_first(

@@ -1,6 +1,6 @@
-"""Manifests that are read again when they change, so that a controller follows its files. Called before each pass of `run`.
+"""Manifests that are read again when they change. Called before each pass of `run`.
 
-What cannot be read, or is wrong, changes nothing: the fleets last read go on. So a missing or empty file destroys nothing.
+What cannot be read, or is wrong, changes nothing: the fleets last read go on, so a missing file destroys nothing.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,0 +1,165 @@
+"""`vastfleet describe`: the whole story of one thing."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from controller.cli import options
+from controller.cli.output import show_record, table
+from controller.cli.words import NOTHING, count, iso, money, price, rate, share, since, span
+
+if TYPE_CHECKING:
+    from controller.cli.books import Books
+    from controller.model.instance import Event, Instance
+    from controller.model.status import FleetStatus
+
+EVENTS = 20
+WIDTH = 12
+
+
+@click.command("describe")
+@click.argument("kind", type=click.Choice(["fleet", "instance"]))
+@click.argument("name")
+@options.output
+@options.ledger
+@options.verbose
+def command(kind: str, name: str, *, form: str, ledger: Path | None) -> None:
+    """Tell the whole story of one fleet, or of one instance by its id.
+
+    Conditions, what it waits for and until when, what was measured and what
+    that says, what it cost, and what happened to it.
+    """
+    from controller.cli.books import books
+
+    with books(ledger) as known:
+        if kind == "fleet":
+            _fleet(known, known.fleet(name), form)
+        else:
+            _instance(known, known.instances(name)[-1], form)
+
+
+def _fleet(known: "Books", status: "FleetStatus", form: str) -> None:
+    from controller.cli import records
+
+    now, mine = known.now, known.ledger.instances(status.fleet, gone=True)
+    events = known.ledger.events(status.fleet, newest=EVENTS)
+    if form in {"json", "yaml"}:
+        instances = [records.instance_record(i, known.thought(i), now) for i in mine]
+        told = [records.event_record(said) for said in events]
+        show_record({**records.fleet_record(status), "instances": instances, "events": told}, form)
+        return
+    by_rate = status.target_kind == "rate"
+    _facts({
+        "Fleet": status.fleet,
+        "Target": f"{status.target:g} {status.unit}" if by_rate else count(int(status.target), "instance"),
+        "Held": f"{status.held}, {rate(status.rate)} {status.unit}; {status.pending} on their way, "
+        f"{status.leaving} leaving",
+        "Money": f"${price(status.spend_per_hour)}/h billed, ${price(status.reserved_per_hour)}/h taken of "
+        f"${price(status.budget_per_hour)}/h",
+        "Cost so far": f"${money(sum(records.cost(i, now) for i in mine))} in {count(len(mine), 'rental')}",
+        "Floors": ", ".join(f"{shape.key}: {shape.min_rate:g} {status.unit}" for shape in status.shapes),
+        "Market": f"{status.market.matching} offers match, looked at {since(status.market.at, now)} ago",
+        "Last pass": f"{since(status.last_pass, now)} ago",
+        "Teardown": "under way" if status.fleet in known.deleting else "",
+    })  # fmt: skip
+    _section("Conditions", [
+        {"TYPE": c.type, "STATUS": c.status, "FOR": since(c.last_transition_time, now), "REASON": str(c.reason),
+         "MESSAGE": c.message}
+        for c in status.conditions
+    ])  # fmt: skip
+    _section("Turned away", [
+        {"OFFERS": str(n), "FAIL AT": str(reason)}
+        for reason, n in sorted(status.market.rejected.items(), key=lambda item: -item[1])
+    ])  # fmt: skip
+    _section("Last done", [
+        {"DO": p.action, "ABOUT": p.about, "REASON": str(p.reason), "WHY": p.why} for p in status.plan
+    ])  # fmt: skip
+    _section("Instances", [records.instance(i, known.thought(i), now).cells for i in mine if i.billable])
+    _section("Gone", [
+        {"NAME": records.name_of(i), "MACHINE": str(i.machine_id), "COST": money(records.cost(i, now)),
+         "WHY": i.detail or str(i.reason)}
+        for i in mine if not i.billable
+    ])  # fmt: skip
+    _events(events, now)
+
+
+def _instance(known: "Books", instance: "Instance", form: str) -> None:
+    from controller.cli import records
+
+    now, thought = known.now, known.thought(instance)
+    runs = [run for run in known.ledger.runs(instance.machine_id) if run.nonce == instance.nonce]
+    events = [said for said in known.ledger.events(instance.fleet, newest=20_000) if _concerns(said, instance)]
+    if form in {"json", "yaml"}:
+        record = records.instance_record(instance, thought, now)
+        told = {"runs": [records.run(r, now).record for r in runs], "events": [*map(records.event_record, events)]}
+        show_record({**record, "history": told}, form)
+        return
+    unit = runs[-1].unit if runs else ""
+    _facts({
+        "Instance": records.name_of(instance),
+        "Fleet": instance.fleet,
+        "Label": instance.label,
+        "Rented": f"{instance.shape} on machine {instance.machine_id}, {instance.country or 'country not known'}",
+        "Phase": f"{instance.phase} for {since(instance.phase_since, now)}",
+        "Reason": f"{instance.reason}{': ' + instance.detail if instance.detail else ''}",
+        "Next": waits(instance, known, now),
+        "Verdict": thought.line,
+        "Rate": f"{rate(thought.rate)} {unit}, P(good) {share(thought.p_good)}" if thought.rate is not None else "",
+        "Price": f"${price(instance.price / 1e6)}/h, with {instance.disk_gib:g} GiB of disk",
+        "Cost so far": f"${money(records.cost(instance, now))}",
+        "Age": span((instance.ended_at or now) - instance.created_at),
+        "Contract": f"until {iso(instance.ends_at)}" if instance.ends_at is not None else "",
+    })  # fmt: skip
+    _section("Runs", [
+        {"AGE": since(r.ended_at, now), "RATE": rate(r.rate), "REASON": str(r.reason),
+         "WIDTH": NOTHING if r.concurrency is None else str(r.concurrency), "TOOK": span(r.ended_at - r.started_at),
+         "DETAIL": r.detail}
+        for r in runs
+    ])  # fmt: skip
+    _events(events, now)
+
+
+def waits(instance: "Instance", known: "Books", now: float) -> str:
+    """What an instance waits for, and until when at the latest, as a sentence."""
+    from controller.cli import records
+    from controller.model.instance import Phase
+    from controller.plan.limits import Limits
+
+    limits = Limits()
+    until: Mapping[Phase, tuple[str, float]] = {
+        Phase.UNCLEAR: ("its label is looked for", instance.phase_since + limits.unclear),
+        Phase.LAUNCHING: ("vast.ai starts its container", instance.created_at + limits.launch),
+    }
+    if instance.phase in until:
+        what, end = until[instance.phase]
+        return f"{what}, until {iso(end)} at the latest ({span(end - now)} from now)"
+    if instance.absent_since is not None and instance.billable:
+        return "missing from the last listing; a second listing without it proves it gone"
+    if instance.phase is Phase.DESTROYING:
+        return f"to be absent from two complete listings; {count(instance.destroy_calls, 'destroy call')} so far"
+    return records.coming(instance, known.thought(instance), now)
+
+
+def _concerns(said: "Event", instance: "Instance") -> bool:
+    """Events are about an instance by its id, and by its nonce before it had one."""
+    return said.about in {str(instance.instance_id), instance.nonce}
+
+
+def _facts(facts: Mapping[str, str]) -> None:
+    for title, text in facts.items():
+        if text:
+            click.echo(f"{title + ':':<{WIDTH}} {text}")
+
+
+def _section(title: str, rows: Sequence[Mapping[str, str]]) -> None:
+    if rows:
+        print(f"\n{title}:")
+        table(rows, indent=2)
+
+
+def _events(events: "Sequence[Event]", now: float) -> None:
+    from controller.cli import records
+
+    _section("Events", [{k: v for k, v in records.event(said, now).cells.items() if k != "FLEET"} for said in events])
