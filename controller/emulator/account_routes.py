@@ -5,7 +5,7 @@ Part of the endpoint table that api serves.
 
 from typing import Any
 
-from controller.emulator.contracts import Contract, Key
+from controller.emulator.contracts import Increase, Key
 from controller.emulator.faults import Answer, refusal
 from controller.emulator.limits import Limit
 from controller.emulator.offers import HOURS_A_MONTH
@@ -80,18 +80,19 @@ def _known_key(call: Incoming) -> Key:
 def price_increases(call: Incoming) -> Answer:
     """Return the proposals of hosts to raise a price, rates per second."""
     rows = [
-        _increase_row(number, contract, new_base, at)
-        for number, (contract, new_base, at) in call.world.increases.items()
-        if contract.destroyed_at is None
+        _increase_row(number, increase)
+        for number, increase in call.world.increases.items()
+        if increase.contract.destroyed_at is None
     ]
     return Answer(200, {"success": True, "count": len(rows), "truncated": False, "pending_price_increases": rows})
 
 
-def _increase_row(number: int, contract: Contract, new_base: float, at: float) -> dict[str, Any]:
+def _increase_row(number: int, increase: Increase) -> dict[str, Any]:
+    contract = increase.contract
     slot = contract.slot.row
     disk = slot["storage_cost"] / HOURS_A_MONTH / 3600
     rates: dict[str, Any] = {}
-    for age, base in (("new", new_base), ("old", contract.dph_base)):
+    for age, base in (("new", increase.dph_base), ("old", contract.dph_base)):
         rates |= {
             f"{age}_gpu_costpersec": base / 3600, f"{age}_disk_ram_costpersec": disk,
             f"{age}_bwu_cost": slot["inet_up_cost"], f"{age}_bwd_cost": slot["inet_down_cost"],
@@ -99,37 +100,36 @@ def _increase_row(number: int, contract: Contract, new_base: float, at: float) -
         }  # fmt: skip
     return {
         "pending_price_increase_id": number, "contract_id": contract.id, "host_id": slot["host_id"], **rates,
-        "contract_end_date": contract.end_date, "ask_end_date": contract.end_date, "created_at": at,
+        "contract_end_date": contract.end_date, "ask_end_date": contract.end_date, "created_at": increase.proposed_at,
     }  # fmt: skip
 
 
 def accept_increase(call: Incoming) -> Answer:
     """Take a proposal: the new rate holds at once."""
-    contract, new_base = _proposal(call)
-    call.world.reprice(contract, new_base)
-    return _settled(call, contract)
+    increase = _proposal(call)
+    call.world.reprice(increase.contract, increase.dph_base)
+    return _settled(call, increase)
 
 
 def reject_increase(call: Incoming) -> Answer:
     """Turn a proposal down: the old rate holds to the end of the contract."""
-    contract, _ = _proposal(call)
-    return _settled(call, contract)
+    return _settled(call, _proposal(call))
 
 
-def _proposal(call: Incoming) -> tuple[Contract, float]:
+def _proposal(call: Incoming) -> Increase:
     extra = [name for name in call.body if name != "pending_price_increase_id"]
     if extra:
         raise refusal("bad_request", msg=f"{extra[0]}: Extra inputs are not permitted")
     known = call.world.increases.get(call.body.get("pending_price_increase_id", -1))
-    if known is None or known[0].destroyed_at is not None:
+    if known is None or known.contract.destroyed_at is not None:
         raise refusal("no_pending_price_increase")
-    return known[0], known[1]
+    return known
 
 
-def _settled(call: Incoming, contract: Contract) -> Answer:
+def _settled(call: Incoming, increase: Increase) -> Answer:
     number = call.body["pending_price_increase_id"]
     del call.world.increases[number]
-    return Answer(200, {"success": True, "pending_price_increase_id": number, "contract_id": contract.id})
+    return Answer(200, {"success": True, "pending_price_increase_id": number, "contract_id": increase.contract.id})
 
 
 def charges(call: Incoming) -> Answer:

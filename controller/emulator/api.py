@@ -122,11 +122,13 @@ class Api:
         if trouble.answer == "drop":
             return _Torn(status_code=answer.status)
         task = asyncio.current_task()
-        if task is not None:
-            self._hanging.add(task)
-            task.add_done_callback(self._hanging.discard)
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
+        assert task is not None  # noqa: S101 - a coroutine runs in one
+        self._hanging.add(task)
+        try:  # in process the task is the caller's own, which lives on when its patience ends
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+        finally:
+            self._hanging.discard(task)
         return Response(status_code=204)
 
     async def _hold(self, met: list[CallTrouble], when: str) -> None:

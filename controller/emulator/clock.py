@@ -69,9 +69,11 @@ class Bell:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._waiting: set[asyncio.Future[None]] = set()
+        self.rings = 0  # so far; tells whether it rang while one was busy
 
     def ring(self) -> None:
         """Wake all who wait now."""
+        self.rings += 1
         for future in self._waiting:
             if not future.done():
                 future.set_result(None)

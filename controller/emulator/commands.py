@@ -15,7 +15,7 @@ from controller.emulator.host import Host, Process, Write
 
 SIGNALS = {"TERM": 15, "KILL": 9, "INT": 2, "HUP": 1}
 USAGE = 2
-TENTHS = 10
+TENTHS, STALLS_AFTER = 10, 4
 
 
 @dataclass(slots=True)
@@ -33,15 +33,15 @@ class Call:
 Program = Callable[[Call], Awaitable[int]]
 
 
-class _Usage(Exception):  # noqa: N818
-    pass
+class UsageFault(Exception):  # noqa: N818  printed, not raised to the caller
+    """Words that a program does not take."""
 
 
 class _Options(argparse.ArgumentParser):
     """Options of a program whose faults go to the emulated stderr."""
 
     def error(self, message: str) -> NoReturn:
-        raise _Usage(f"{self.prog}: {message}")
+        raise UsageFault(message)
 
 
 async def _echo(call: Call) -> int:
@@ -52,12 +52,9 @@ async def _echo(call: Call) -> int:
 
 
 async def _sleep(call: Call) -> int:
-    try:
-        seconds = float(call.words[1])
-    except (IndexError, ValueError):
-        call.err("sleep: missing or invalid time interval\n")
-        return 1
-    await call.host.sleep(call.process, seconds)
+    if len(call.words) < 2:  # noqa: PLR2004  the program and its time
+        raise UsageFault("missing operand")
+    await call.host.sleep(call.process, float(call.words[1]))
     return 0
 
 
@@ -123,8 +120,7 @@ async def _test(call: Call) -> int:
             return 0 if left == right else 1
         case [left, "!=", right]:
             return 0 if left != right else 1
-    call.err("test: unsupported expression\n")
-    return USAGE
+    raise UsageFault("unsupported expression")
 
 
 async def _nproc(call: Call) -> int:
@@ -209,14 +205,15 @@ async def _fetch_params(call: Call) -> int:
         call.err("fetch-params: write error: No space left on device\n")
         return 1
     seconds_a_gib = 8.59 * 1000 / max(1.0, float(host.contract.slot.row["inet_down"]))
-    while host.downloaded_gib < size_gib:
-        if host.contract.trouble("download-stall", host.world.time) and host.downloaded_gib > size_gib / 3:
+    for tenth in range(1, TENTHS + 1):
+        goal = size_gib * tenth / TENTHS
+        if host.downloaded_gib >= goal:
+            continue
+        if tenth > STALLS_AFTER and host.contract.trouble("download-stall", host.world.time):
             await host.sleep(call.process, prover.FOREVER_S)
-        step = min(size_gib / TENTHS, size_gib - host.downloaded_gib)
-        await host.sleep(call.process, step * seconds_a_gib)
-        host.downloaded_gib += step
-        done = host.downloaded_gib
-        call.out(f"params: {done / size_gib:4.0%} {done:.1f}/{size_gib:.1f} GiB\n")
+        await host.sleep(call.process, (goal - host.downloaded_gib) * seconds_a_gib)
+        host.downloaded_gib = goal
+        call.out(f"params: {tenth / TENTHS:4.0%} {goal:.1f}/{size_gib:.1f} GiB\n")
     call.out("parameters ready\n")
     return 0
 
@@ -229,6 +226,8 @@ async def _cuzk_bench(call: Call) -> int:
     options.add_argument("-j", type=int, default=1)
     options.add_argument("--warmup", type=int, default=int(call.variables.get("WARMUP") or 0))
     given = options.parse_args(call.words[1:])
+    if given.count < 1:
+        raise UsageFault("--count must be at least 1")
     batch = prover.Batch(given.count, max(1, given.concurrency), max(0, given.warmup))
     return await prover.bench(call.host, call.process, batch, call.out)
 
@@ -248,21 +247,10 @@ async def _json_bench(call: Call) -> int:
     return await prover.measure(call.host, call.process, options.parse_args(call.words[1:]).seconds, call.out)
 
 
-def _checked(program: Program) -> Program:
-    async def run(call: Call) -> int:
-        try:
-            return await program(call)
-        except _Usage as fault:
-            call.err(f"{fault}\n")
-            return USAGE
-
-    return run
-
-
 COMMANDS: dict[str, Program] = {
     "echo": _echo, "sleep": _sleep, "true": _true, ":": _true, "mkdir": _true, "chmod": _true, "sync": _true,
     "false": _false, "cat": _cat, "tail": _tail, "head": _tail, "touch": _touch, "rm": _rm, "test": _test, "[": _test,
     "nproc": _nproc, "kill": _kill, "pkill": _pkill, "pgrep": _pkill, "nvidia-smi": _nvidia_smi,
-    "fetch-params": _checked(_fetch_params), "cuzk-bench": _checked(_cuzk_bench),
-    "cuzk-daemon": _checked(_cuzk_daemon), "json-bench": _checked(_json_bench),
+    "fetch-params": _fetch_params, "cuzk-bench": _cuzk_bench,
+    "cuzk-daemon": _cuzk_daemon, "json-bench": _json_bench,
 }  # fmt: skip

@@ -133,6 +133,15 @@ class Contract:
         return next((fate for fate in self.fates if fate.kind == kind), None)
 
 
+@dataclass(frozen=True, slots=True)
+class Increase:
+    """A host's proposal, made at a unix time, to raise a contract's GPU price to so many USD an hour."""
+
+    contract: Contract
+    dph_base: float
+    proposed_at: float
+
+
 def boot_script(contract: Contract, *, at: float, rng: Random, median_s: float) -> Iterator[Change]:
     """Yield the changes from a start order to running, or to whatever goes wrong.
 
@@ -150,7 +159,7 @@ def boot_script(contract: Contract, *, at: float, rng: Random, median_s: float) 
         yield from _BROKEN_BOOTS[fault](loading, image)
         return
     slow = contract.fate("slow-host")
-    whole = lognormal(rng, mean=median_s, cv=0.35) * (slow.factor if slow else 1) * (0.2 if contract.boots else 1)
+    whole = lognormal(rng, mean=median_s, cv=0.35) * (slow.scale if slow else 1) * (0.2 if contract.boots else 1)
     layer = f"{rng.getrandbits(48):012x}"
     yield Change(loading, {"actual": "loading", "status_msg": f"{image}: Pulling from {image.split(':')[0]}\n"})
     for share, text in ((0.3, "Downloading"), (0.6, "Download complete"), (0.85, "Extracting")):

@@ -30,6 +30,8 @@ def read(document: Any, *, seed: int, now: float, rentable: bool) -> Iterator[Ro
     if not isinstance(rows, list) or not rows:
         raise ValueError("expected a list of offers, or an object with one in 'offers'")
     for number, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise ValueError(f"offer {number} is no object")  # noqa: TRY004  a file's fault, not a caller's
         absent = [name for name in NEEDED if row.get(name) is None]
         price = row.get("dph_base", row.get("dph_total"))
         if absent or price is None:

@@ -109,8 +109,10 @@ def _number(value: Any) -> float | None:
 def _equal(have: Any, want: Any) -> bool:
     if isinstance(have, bool):
         return have == (str(want).lower() in ("true", "1", "1.0"))
+    if isinstance(have, str):
+        return have == str(want)
     left, right = _number(have), _number(want)
-    return left == right if left is not None and right is not None else have == want
+    return left == right if left is not None and right is not None else have is want
 
 
 def _ordered(test: Callable[[float, float], bool]) -> Callable[[Any, Any], bool]:

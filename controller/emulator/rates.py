@@ -50,4 +50,4 @@ def rate_now(world: World, contract: Contract, sessions: Sessions, *, provers: i
     """
     slow = contract.trouble("slow-machine", world.time)
     crowd = CROWDED ** max(0, provers - 1)
-    return true_rate(world, contract) * sessions.factor(world.time) * crowd * (slow.factor if slow else 1.0)
+    return true_rate(world, contract) * sessions.factor(world.time) * crowd * (slow.scale if slow else 1.0)

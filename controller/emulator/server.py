@@ -49,8 +49,8 @@ class Emulator:
     """A vast.ai of one's own.
 
     Args:
-        seed: the same seed and the same calls give the same answers.
         clock: the emulated time.
+        seed: the same seed and the same calls give the same answers; None: what the scenario says.
         market: what is for rent; None: what the scenario says.
         scenario: strictness and troubles.
         credit: USD at the start; None: what the scenario says.
@@ -64,8 +64,8 @@ class Emulator:
     def __init__(
         self,
         *,
-        seed: int,
         clock: Clock,
+        seed: int | None = None,
         market: Market | None = None,
         scenario: Scenario | None = None,
         credit: float | None = None,
@@ -73,6 +73,7 @@ class Emulator:
         ssh: bool = True,
     ) -> None:
         scenario = scenario or Scenario()
+        seed = scenario.seed if seed is None else seed
         self.world = World(
             seed=seed,
             clock=clock,
@@ -205,7 +206,7 @@ class Emulator:
     def top_up(self, usd: float) -> None:
         """Pay into the account."""
         self.world.look()
-        self.world.credit += usd
+        self.world.top_up(usd)
 
     async def wait_for(self, predicate: Callable[[], bool]) -> None:
         """Return once the predicate holds; it is asked again at every call and every change of state."""

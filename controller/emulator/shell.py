@@ -5,8 +5,9 @@ Called by ssh for each exec request and by Emulator.run in process; the same cod
 
 from dataclasses import dataclass
 
-from controller.emulator.commands import COMMANDS, Call
+from controller.emulator.commands import COMMANDS, USAGE, Call, UsageFault
 from controller.emulator.host import ConnectionLost, Host, Killed, Process, Write
+from controller.emulator.prover import OOM_CODE
 from controller.emulator.syntax import Command, SyntaxFault, expand, is_assignment, parse
 
 NOT_FOUND = 127
@@ -57,7 +58,7 @@ class Shell:
                     return self._code
         except SyntaxFault as fault:
             self._streams.err(f"sh: 1: {fault}\n")
-            return 2
+            return USAGE
         except _Exit as end:
             return end.code
         except Killed as end:
@@ -101,7 +102,7 @@ class Shell:
             case ["cd" | "umask" | "ulimit", *_]:
                 return 0
             case ["exit", *code]:
-                raise _Exit(int(code[0]) if code else self._code)
+                raise _Exit(self._code if not code else int(code[0]) if code[0].isdigit() else USAGE)
         return await execute(call)
 
     def _redirected(self, command: Command) -> tuple[Write, Write]:
@@ -128,8 +129,11 @@ async def execute(call: Call) -> int:
     call.process.program = name
     try:
         return await command(call)
+    except (UsageFault, ValueError) as fault:
+        call.err(f"{name}: {fault}\n")
+        return USAGE
     except Killed as end:
-        if end.code == 128 + 9:
+        if end.code == OOM_CODE:
             call.err("Killed\n")
         raise
 

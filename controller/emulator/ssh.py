@@ -5,7 +5,7 @@ scenario says so. Started by Emulator.open_ssh; without it ports are numbers and
 """
 
 import asyncio
-import contextlib
+import math
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -83,6 +83,7 @@ class SshServers:
         self._served: dict[int, _Served] = {}
         self._keys: dict[tuple[int, int], asyncssh.SSHKey] = {}
         self._task: asyncio.Task[None] | None = None
+        self._closing = False
 
     def open(self) -> None:
         """Start keeping listeners; instances created from now on get ports of this host."""
@@ -92,9 +93,9 @@ class SshServers:
     async def close(self) -> None:
         """Close every listener and connection."""
         if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            self._closing = True  # not cancelled: a listener half made would be lost
+            self._world.bell.ring()
+            await self._task
         for number in list(self._served):
             await self._take_down(number)
         for reserved in self._reserved.values():
@@ -115,11 +116,13 @@ class SshServers:
         return port
 
     async def _keep(self) -> None:
-        while True:
+        while not self._closing:
             self._world.look()
+            rings = self._world.bell.rings
             for contract in list(self._world.contracts.values()):
                 await self._settle(contract)
-            await self._world.pause(float("inf"))
+            if rings == self._world.bell.rings:
+                await self._world.pause(math.inf)
 
     async def _settle(self, contract: Contract) -> None:
         served = self._served.get(contract.id)

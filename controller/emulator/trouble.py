@@ -65,7 +65,7 @@ class CallTrouble(Model):
         return None if self.status is None else Answer(self.status, self.body, self.content_type)
 
 
-BOOT_KINDS = ("slow-host", "stuck-loading", "bad-image", "gpu-fault", "oci-fault")
+USUAL_FACTOR = {"slow-host": 10.0, "price-rise": 1.5, "slow-machine": 0.6}
 
 
 class HostTrouble(Model):
@@ -90,8 +90,13 @@ class HostTrouble(Model):
     probability: float | None = Field(None, ge=0, le=1)
     after: NonNegativeFloat = 0.0
     seconds: NonNegativeFloat | None = None
-    factor: float = Field(10.0, gt=0)
+    factor: float | None = Field(None, gt=0)  # None: see `scale`
     pending: bool = True
+
+    @property
+    def scale(self) -> float:
+        """The factor, or what its kind does when none is given."""
+        return self.factor or USUAL_FACTOR.get(self.kind, 1.0)
 
 
 class CreditOut(Model):
@@ -136,7 +141,7 @@ class CallTroubles:
         return chance is None or stream(self._seed, "call-trouble", index, n).random() < chance
 
 
-def fates(troubles: tuple[HostTrouble, ...], *, seed: int, nth: int, machine_id: int) -> tuple[HostTrouble, ...]:
+def fates_of(troubles: tuple[HostTrouble, ...], *, seed: int, nth: int, machine_id: int) -> tuple[HostTrouble, ...]:
     """Return the host troubles that the nth created instance will meet."""
     return tuple(
         trouble

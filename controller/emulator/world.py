@@ -12,12 +12,12 @@ from itertools import count
 from controller.emulator.agenda import Agenda
 from controller.emulator.chance import stream
 from controller.emulator.clock import MARGIN_S, Bell, Clock
-from controller.emulator.contracts import SCHEDULING, Contract, Key, Order, boot_script
+from controller.emulator.contracts import SCHEDULING, Contract, Increase, Key, Order, boot_script
+from controller.emulator.fates import Fates
 from controller.emulator.faults import refusal
 from controller.emulator.market import Market, Slot
 from controller.emulator.scenario import Scenario
-from controller.emulator.trouble import fates
-from controller.emulator.troubled import Fates
+from controller.emulator.trouble import fates_of
 
 FIRST_CONTRACT = 41_000_000
 FIRST_PORT = 20_000  # where no SSH is served, ports are mere numbers
@@ -47,13 +47,14 @@ class World:
         self.new_port: Callable[[], int] = count(FIRST_PORT).__next__
         self.contracts: dict[int, Contract] = {}
         self.account_keys: dict[int, Key] = {}
-        self.increases: dict[int, tuple[Contract, float, float]] = {}  # id: contract, new dph_base, proposed at
+        self.increases: dict[int, Increase] = {}
         self.proving: Counter[int] = Counter()  # machine id: provers at work on it
         self.peak_burn = self.peak_committed = 0.0
         self.total_billed = 0.0
         self.agenda = Agenda()
         self._fates = Fates(self)
         self._next_id = FIRST_CONTRACT
+        self._broke = credit <= 0
         if scenario.credit_out_after is not None:
             self.agenda.book(self.started + scenario.credit_out_after, self._lose_credit)
 
@@ -72,7 +73,6 @@ class World:
             if due:
                 self.agenda.pop()[1](at)
             else:
-                self.credit = 0.0
                 self._stop_all(at)
             self._changed()
         self._bill(now)
@@ -105,7 +105,7 @@ class World:
 
     def _broke_at(self) -> float:
         burn = self.burn_per_hour()
-        return self.time + self.credit / burn * 3600 if burn and self.credit > 0 else float("inf")
+        return self.time + max(0.0, self.credit) / burn * 3600 if burn and not self._broke else float("inf")
 
     def _changed(self) -> None:
         alive = self.alive()
@@ -129,7 +129,7 @@ class World:
             created_at=self.time,
             dph_base=float(slot.row["dph_base"]) if order.bid is None else order.bid,
             end_date=float(slot.row["end_date"]),
-            fates=fates(self.scenario.hosts, seed=self.seed, nth=nth, machine_id=slot.machine_id),
+            fates=fates_of(self.scenario.hosts, seed=self.seed, nth=nth, machine_id=slot.machine_id),
             keys=[Key(key.id, key.text, self.time) for key in self.account_keys.values()],
             direct_port=self.new_port(),
             proxy_port=self.new_port(),
@@ -158,13 +158,15 @@ class World:
             raise refusal("invalid_args", msg="the contract has expired")
         if contract.intended == "running" and contract.cur == "running":
             return True
+        if contract.outbid:
+            return False
         contract.intended = "running"
-        if not contract.holds_gpus and not self.market.free(contract.slot):
+        if not self._startable(contract):
             contract.queued = True
             contract.status_msg = SCHEDULING
             self._changed()
             return False
-        self._resume(contract)
+        self.resume(contract)
         return True
 
     def stop(self, contract: Contract) -> None:
@@ -175,7 +177,7 @@ class World:
 
     def reboot(self, contract: Contract, *, recycle: bool) -> None:
         """Restart the container in place; a recycle pulls the image anew and loses the container's files."""
-        if contract.intended != "running":
+        if contract.intended != "running" or not self._startable(contract):
             return
         contract.container += recycle
         contract.epoch += 1
@@ -195,9 +197,16 @@ class World:
         self._changed()
 
     def reprice(self, contract: Contract, dph_base: float) -> None:
-        """Give a contract another GPU price, USD an hour."""
+        """Give a contract another GPU price or bid, USD an hour; one that was outbid may run again."""
         contract.dph_base = dph_base
+        if contract.outbid and self.credit > 0 and dph_base >= self._fates.market_bid(contract, self.time):
+            self.resume(contract)
         self._changed()
+
+    def top_up(self, usd: float) -> None:
+        """Pay into the account; what was stopped for want of credit stays stopped."""
+        self.credit += usd
+        self._broke = self._broke and self.credit <= 0
 
     # -- parts of orders, also used by fates
 
@@ -206,7 +215,7 @@ class World:
         contract.epoch += 1
         contract.queued, contract.outbid = False, outbid
         contract.intended = contract.cur = "stopped"
-        if contract.actual in ("running", "rebooting", "recycling"):
+        if contract.actual in ("created", "loading", "running", "rebooting", "recycling"):
             self.agenda.book(at + STOP_S, partial(self._exit, contract), contract=contract, fleeting=True)
 
     def seize(self, contract: Contract) -> None:
@@ -228,11 +237,20 @@ class World:
     def give_back(self, contract: Contract, _at: float) -> None:
         """Return a contract's GPUs to the market, and start whoever waits for them."""
         self.market.release(contract.slot)
-        for other in self.alive():
-            if other.queued and self.market.free(other.slot):
-                self._resume(other)
+        self.start_queued()
 
-    def _resume(self, contract: Contract) -> None:
+    def start_queued(self) -> None:
+        """Start the instances whose GPUs have become free, oldest first."""
+        for contract in self.alive():
+            if contract.queued and self._startable(contract):
+                self.resume(contract)
+
+    def _startable(self, contract: Contract) -> bool:
+        online = contract.slot.machine_id not in self.market.offline
+        return online and (contract.holds_gpus or self.market.free(contract.slot))
+
+    def resume(self, contract: Contract) -> None:
+        """Boot a stopped contract whose GPUs can be had."""
         contract.queued = contract.outbid = False
         contract.epoch += 1
         contract.cur = contract.intended = "running"
@@ -270,6 +288,7 @@ class World:
         self._stop_all(at)
 
     def _stop_all(self, at: float) -> None:
+        self._broke = True
         for contract in self.alive():
             self.halt(contract, at)
             self._free_gpus(contract)

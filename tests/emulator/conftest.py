@@ -24,17 +24,20 @@ class Api:
         )
 
     async def __call__(self, method: str, path: str, body: Any = None, **query: Any) -> tuple[int, Any]:
+        """Make one call; return its status and its JSON or text."""
         answer = await self.http.request(method, f"/api/{path}", json=body, params=query)
         kind = answer.headers["content-type"]
         return answer.status_code, answer.json() if "json" in kind else answer.text
 
     async def offers(self, **filters: Any) -> list[dict[str, Any]]:
+        """Search, cheapest first."""
         status, body = await self("POST", "v0/bundles/", {"order": [["dph_total", "asc"]], **filters})
         assert status == 200, body
         offers: list[dict[str, Any]] = body["offers"]
         return offers
 
     async def rent(self, offer: dict[str, Any] | None = None, **order: Any) -> int:
+        """Rent an offer, the cheapest if none is named, and return the instance's id."""
         offer = offer or (await self.offers())[0]
         wish = {"client_id": "me", "image": "example/prover:1", "disk": 20, "runtype": "ssh_direc ssh_proxy"} | order
         status, body = await self("PUT", f"v0/asks/{offer['id']}/", wish)
@@ -43,9 +46,11 @@ class Api:
         return number
 
     async def row(self, number: int) -> Any:
+        """Read one instance; None if it is gone."""
         return (await self("GET", f"v0/instances/{number}/"))[1]["instances"]
 
     async def running(self, number: int) -> dict[str, Any]:
+        """Wait until an instance runs and return its row."""
         contract = self.emulator.world.contracts[number]
         await self.emulator.wait_for(lambda: contract.actual == "running")
         row: dict[str, Any] = await self.row(number)
@@ -60,7 +65,7 @@ async def make() -> AsyncIterator[Make]:
     """Build an emulator in virtual time from a scenario's fields, without rate limits unless asked for."""
     built: list[Api] = []
 
-    async def build(seed: int = 7, key: str = KEY, ssh: bool = False, **fields: Any) -> Api:
+    async def build(*, seed: int = 7, key: str = KEY, ssh: bool = False, **fields: Any) -> Api:
         scenario = Scenario.model_validate({"limits": {"enabled": False}, "market": {"offers": 120}, **fields})
         emulator = Emulator(seed=seed, clock=LoopClock(NOON), scenario=scenario, ssh=ssh)
         built.append(Api(emulator, key))

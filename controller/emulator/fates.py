@@ -1,20 +1,22 @@
-"""How host troubles play out on the world: which are booked when an instance is created, runs, or is destroyed.
+"""How host troubles play out: which are booked when an instance is created, first runs, or is destroyed.
 
 Called by world alone.
 """
 
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING
 
 from controller.emulator.agenda import Action
 from controller.emulator.chance import stream
-from controller.emulator.contracts import Contract
+from controller.emulator.contracts import Contract, Increase
 from controller.emulator.trouble import HostTrouble
 
 if TYPE_CHECKING:
     from controller.emulator.world import World
 
 OFFLINE_S = 60.0  # from no heartbeat to disconnected
+FIRST_INCREASE = 9_001
 MARKET_BID_S = 3600.0  # how often the price of interruptibles moves
 
 REFUSED = ("direct-refused", "proxy-refused")
@@ -29,6 +31,7 @@ class Fates:
 
     def __init__(self, world: "World") -> None:
         self._world = world
+        self._increase_ids = count(FIRST_INCREASE)
 
     def on_created(self, contract: Contract) -> None:
         """Start what counts from creation: the market's bids against an interruptible."""
@@ -66,29 +69,36 @@ class Fates:
         self._world.agenda.book(at, act, contract=contract)
 
     def _lose_host(self, contract: Contract, fate: HostTrouble, at: float) -> None:
-        if contract.actual != "running":
-            return
-        contract.actual, contract.running_since = "unknown", None
-        self._world.market.offline.add(contract.slot.machine_id)
-        self._book(contract, at + OFFLINE_S, partial(self._go_offline, contract))
+        machine = contract.slot.machine_id
+        self._world.market.offline.add(machine)
+        for guest in self._guests(machine):
+            if guest.actual == "running":
+                guest.actual, guest.running_since = "unknown", None
+                self._book(guest, at + OFFLINE_S, partial(self._go_offline, guest))
         if fate.seconds is not None:
-            self._world.agenda.book(at + fate.seconds, partial(self._return_host, contract))
+            self._world.agenda.book(at + fate.seconds, partial(self._return_host, machine))
 
     def _go_offline(self, contract: Contract, _at: float) -> None:
         if contract.actual == "unknown":
             contract.actual = "offline"
 
-    def _return_host(self, contract: Contract, at: float) -> None:
-        self._world.market.offline.discard(contract.slot.machine_id)
-        if contract.destroyed_at is None and contract.actual in ("unknown", "offline"):
-            contract.actual, contract.running_since = "running", at
-            contract.boots += 1
+    def _return_host(self, machine: int, at: float) -> None:
+        self._world.market.offline.discard(machine)
+        for guest in self._guests(machine):
+            if guest.actual in ("unknown", "offline"):
+                guest.actual = "running" if guest.intended == "running" else "exited"
+                guest.running_since = at if guest.actual == "running" else None
+                guest.boots += 1
+        self._world.start_queued()
+
+    def _guests(self, machine: int) -> list[Contract]:
+        return [contract for contract in self._world.alive() if contract.slot.machine_id == machine]
 
     def _raise_price(self, contract: Contract, fate: HostTrouble, at: float) -> None:
         if fate.pending:
-            self._world.increases[contract.id + 7] = (contract, contract.dph_base * fate.factor, at)
+            self._world.increases[next(self._increase_ids)] = Increase(contract, contract.dph_base * fate.scale, at)
         else:
-            contract.dph_base *= fate.factor
+            contract.dph_base *= fate.scale
 
     def _outbid(self, contract: Contract, fate: HostTrouble, at: float) -> None:
         self._world.halt(contract, at, outbid=True)
@@ -96,17 +106,21 @@ class Fates:
             self._book(contract, at + fate.seconds, partial(self._priority_back, contract))
 
     def _priority_back(self, contract: Contract, _at: float) -> None:
-        if contract.outbid:
-            self._world.start(contract)
+        if contract.outbid and self._world.credit > 0:
+            self._world.resume(contract)
+
+    def market_bid(self, contract: Contract, at: float) -> float:
+        """Return what others bid for the contract's GPUs, USD an hour; it moves every hour."""
+        hour = int((at - contract.created_at) // MARKET_BID_S)
+        rng = stream(self._world.seed, "bid", contract.slot.machine_id, hour)
+        return float(contract.slot.row["min_bid"]) * rng.uniform(0.8, 1.5)
 
     def _compare_bids(self, contract: Contract, at: float) -> None:
-        hour = int((at - contract.created_at) // MARKET_BID_S)
-        floor = float(contract.slot.row["min_bid"])
-        market = floor * stream(self._world.seed, "bid", contract.slot.machine_id, hour).uniform(0.8, 1.5)
+        market = self.market_bid(contract, at)
         if contract.cur == "running" and market > contract.dph_base:
             self._world.halt(contract, at, outbid=True)
-        elif contract.outbid and self._world.credit > 0 and market <= contract.dph_base:
-            self._world.start(contract)
+        elif market <= contract.dph_base:
+            self._priority_back(contract, at)
         self._book(contract, at + MARKET_BID_S, partial(self._compare_bids, contract))
 
     def _drop(self, contract: Contract, _fate: HostTrouble, _at: float) -> None:
