@@ -4,6 +4,7 @@ Called by ssh for each exec request and by Emulator.run in process; the same cod
 """
 
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from controller.emulator.commands import COMMANDS, USAGE, Call, UsageFault
 from controller.emulator.host import ConnectionLost, Host, Killed, Process, Write
@@ -50,11 +51,12 @@ class Shell:
         process = self._host.spawn()
         self._variables["$"] = str(process.pid)
         try:
-            for command in parse(text):
+            commands = parse(text)
+            for command, after in zip_longest(commands, commands[1:], fillvalue=Command()):
                 if (command.joined_by == "&&" and self._code) or (command.joined_by == "||" and not self._code):
                     continue
                 self._code = await self._simple(process, command)
-                if self._errexit and self._code and command.joined_by == ";":
+                if self._errexit and self._code and after.joined_by == ";":
                     return self._code
         except SyntaxFault as fault:
             self._streams.err(f"sh: 1: {fault}\n")

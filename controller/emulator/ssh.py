@@ -83,6 +83,7 @@ class SshServers:
         self._served: dict[int, _Served] = {}
         self._keys: dict[tuple[int, int], asyncssh.SSHKey] = {}
         self._task: asyncio.Task[None] | None = None
+        self._commands: set[asyncio.Task[object]] = set()
         self._closing = False
 
     def open(self) -> None:
@@ -98,6 +99,9 @@ class SshServers:
             await self._task
         for number in list(self._served):
             await self._take_down(number)
+        for command in list(self._commands):
+            command.cancel()
+        await asyncio.gather(*self._commands, return_exceptions=True)
         for reserved in self._reserved.values():
             reserved.close()
         self._reserved.clear()
@@ -141,7 +145,9 @@ class SshServers:
                 served.listeners[port] = await self._listen(contract, served, port)
             elif not wanted and port in served.listeners:
                 await self._unlisten(served, port)
-        self._served[contract.id] = served
+        if self._served.get(contract.id) is not served:
+            self._served[contract.id] = served
+            self._world.activity.ring()  # the row shows its ports from now on
 
     def _host_key(self, contract: Contract) -> asyncssh.SSHKey:
         key = self._keys.get((contract.id, contract.host_key))
@@ -172,6 +178,10 @@ class SshServers:
             await self._unlisten(served, port)
 
     async def _process(self, contract: Contract, process: "asyncssh.SSHServerProcess[str]") -> None:
+        task = asyncio.current_task()
+        if task is not None:
+            self._commands.add(task)
+            task.add_done_callback(self._commands.discard)
         command = process.command
         if command is None:
             command = await process.stdin.read()

@@ -44,7 +44,7 @@ class Served:
     def running(self, number: int) -> None:
         """Wait until an instance runs and its SSH is up."""
         contract = self.emulator.world.contracts[number]
-        self.do(self.emulator.wait_for(lambda: contract.actual == "running"))
+        self.do(self.emulator.wait_for(lambda: contract.actual == "running" and self.emulator._listening(contract)))
 
 
 Command = Callable[..., str]
@@ -83,49 +83,100 @@ def sdk(served: Served) -> VastAI:
     return VastAI("emulator-key", server_url=served.url)
 
 
-def test_the_command_rents_looks_changes_and_destroys(served, vastai):
-    """Search, create, show, label, stop, start, logs, attach, ssh-url and destroy work unmodified."""
+def order_one(vastai: Command) -> int:
+    """Rent the cheapest small offer by command and return the instance's id."""
+    offers = json.loads(vastai("search", "offers", "num_gpus=1", "--order", "dph_total", "--limit", 1, "--raw"))
+    order = ("--image", "example/prover:1", "--disk", 20, "--ssh", "--direct", "--label", "mine", "--raw")
+    made: int = json.loads(vastai("create", "instance", offers[0]["id"], *order))["new_contract"]
+    return made
+
+
+@pytest.fixture(scope="module")
+def number(served: Served, vastai: Command) -> int:
+    """Return the id of a running instance that tests look at and change, but do not destroy."""
+    number = order_one(vastai)
+    served.running(number)
+    return number
+
+
+def test_search_offers(vastai):
+    """The command finds offers by its query language, the old way and the new."""
     query = "gpu_name=RTX_4090 num_gpus=1 dph<2 geolocation in [US,CA,SE,NO,DE,FR,TW,JP,KR]"
     offers = json.loads(vastai("search", "offers", query, "--limit", 3, "--raw"))
     assert {offer["gpu_name"] for offer in offers} == {"RTX 4090"}
     assert json.loads(vastai("search", "offers", query, "--new", "--raw"))[0]["id"] in [o["id"] for o in offers]
-    order = ("--image", "example/prover:1", "--disk", 20, "--ssh", "--direct", "--label", "mine", "--raw")
-    number = json.loads(vastai("create", "instance", offers[0]["id"], *order))["new_contract"]
-    served.running(number)
-    assert json.loads(vastai("show", "instance", number, "--raw"))["label"] == "mine"
-    vastai("label", "instance", number, "yours")
-    assert served.emulator.world.contracts[number].label == "yours"
-    assert "Server listening" in vastai("logs", number, "--tail", 10)
-    assert "attached" in vastai("attach", "ssh", number, PUBLIC_KEY)
-    assert vastai("ssh-url", number).startswith("ssh://root@127.0.0.1:")
-    vastai("stop", "instance", number)
-    assert served.emulator.world.contracts[number].intended == "stopped"
-    vastai("start", "instance", number)
-    assert served.emulator.world.contracts[number].intended == "running"
+
+
+def test_create_and_destroy(served, vastai):
+    """The command rents an offer with a label, and ends the instance."""
+    number = order_one(vastai)
+    assert served.emulator.world.contracts[number].label == "mine"
     vastai("destroy", "instance", number, "-y")
     assert number not in served.emulator.alive
 
 
-def test_the_command_shows_the_user_the_keys_and_the_proposals(served, vastai):
-    """Account calls answer: the user with credit, the SSH keys, no price increases, no reports."""
+def test_show_instance(vastai, number):
+    """The command reads one instance by id."""
+    assert json.loads(vastai("show", "instance", number, "--raw"))["id"] == number
+
+
+def test_label(served, vastai, number):
+    """The command changes a label."""
+    vastai("label", "instance", number, "yours")
+    assert served.emulator.world.contracts[number].label == "yours"
+
+
+def test_stop_and_start(served, vastai, number):
+    """The command stops an instance and starts it again."""
+    contract = served.emulator.world.contracts[number]
+    vastai("stop", "instance", number)
+    assert contract.intended == "stopped"
+    vastai("start", "instance", number)
+    assert contract.intended == "running"
+    served.running(number)
+
+
+def test_logs(vastai, number):
+    """The command fetches the log through the address it was given."""
+    assert "Server listening" in vastai("logs", number, "--tail", 10)
+
+
+def test_attach_ssh(vastai, number):
+    """The command attaches a key to one instance."""
+    assert "attached" in vastai("attach", "ssh", number, PUBLIC_KEY)
+
+
+def test_ssh_url(served, vastai, number):
+    """The command prints the address that the instance's SSH server listens on."""
+    contract = served.emulator.world.contracts[number]
+    assert vastai("ssh-url", number).strip() == f"ssh://root@127.0.0.1:{contract.direct_port}"
+
+
+def test_show_user(vastai):
+    """The command shows the account with its credit."""
     assert json.loads(vastai("show", "user", "--raw"))["credit"] > 0
+
+
+def test_keys_proposals_and_reports(vastai):
+    """Account keys can be added and shown; there are no price increases and no reports."""
     vastai("create", "ssh-key", PUBLIC_KEY)
     assert PUBLIC_KEY in [key["public_key"] for key in json.loads(vastai("show", "ssh-keys", "--raw"))]
     assert json.loads(vastai("show", "pending-price-increases", "--raw"))["count"] == 0
     assert "[]" in vastai("reports", 10_000, "--raw")
 
 
-def test_the_command_reads_every_page(served, vastai, sdk):
-    """With sixty instances the official list shows all sixty; the SDK sees the same."""
+def test_show_instances_reads_every_page(vastai, sdk):
+    """With sixty instances more the official list shows all of them, and the SDK sees the same."""
+    before = [row["id"] for row in sdk.show_instances()]
     numbers = []
     for _ in range(60):
         offer = sdk.search_offers(query="num_gpus>=1", limit=1, order="dph_total")[0]
         numbers.append(sdk.create_instance(id=offer["id"], image="i", disk=10, label="page")["new_contract"])
     listed = json.loads(vastai("show", "instances", "--raw"))
-    assert [row["id"] for row in listed] == numbers
-    assert [row["id"] for row in sdk.show_instances()] == numbers
+    assert [row["id"] for row in listed] == before + numbers
+    assert [row["id"] for row in sdk.show_instances()] == before + numbers
     vastai("destroy", "instances", *numbers, "-y")
-    assert sdk.show_instances() == []
+    assert [row["id"] for row in sdk.show_instances()] == before
 
 
 def test_the_sdk_rents_looks_changes_and_destroys(served, sdk):

@@ -51,6 +51,7 @@ def sh(make):
         ("echo a # a comment\n# another\necho b", 0, "a\nb\n"),
         ("exit 3; echo never", 3, ""),
         ("set -e\nfalse\necho never", 1, ""),
+        ("set -e\nfalse || echo saved\ntrue && false\necho never", 1, "saved\n"),
         ("echo a > /f; echo b >> /f; cat /f", 0, "a\nb\n"),
         ("nothing-such 2>&1", 127, "sh: 1: nothing-such: not found\n"),
         ("rm -f /f && test -f /f", 1, ""),

@@ -147,3 +147,17 @@ async def test_production_survives_the_connection_that_began_it(box):
     async with connected(contract.direct_port) as connection:
         result = await connection.run("sleep 60; cuzk-daemon status")
     assert (result.exit_status, "proofs/h" in result.stdout) == (0, True)
+
+
+async def test_a_silent_command_outlives_its_client_and_dies_at_its_next_word(box):
+    """When the client goes, the command goes on until it wants to print, as with a real shell."""
+    api, contract = await box()
+    async with connected(contract.direct_port) as connection:
+        await connection.create_process("sleep 60; touch /silent; sleep 60; echo word; touch /said")
+        await api.emulator.world.clock.sleep(1)
+    await api.emulator.world.clock.sleep(200)
+    async with connected(contract.direct_port) as connection:
+        assert (await connection.run("test -f /silent")).exit_status == 0
+        assert (await connection.run("test -f /said")).exit_status == 1
+        await connection.create_process("sleep 99999")  # left running: closing the emulator ends it
+        await api.emulator.world.clock.sleep(1)
