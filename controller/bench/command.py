@@ -17,7 +17,7 @@ from controller.model.faults import Fault, Refused
 from controller.model.reasons import Reason
 
 GRACE_S = 10.0  # for a command to end: after it said that it is done, and after a SIGTERM
-KILL_S = 20.0  # for the instance to take a signal
+KILL_S = 20.0  # of the wall, for the instance to take a signal
 
 T = TypeVar("T")
 
@@ -81,18 +81,12 @@ class Command:
             await until(self._running, self._clock.sleep(GRACE_S))
 
     async def _signal(self, remote: Remote, signal: str) -> bool:
-        """Whether there was something to send the signal to."""
-        kill = asyncio.ensure_future(
-            remote.run(f"kill -{signal} -- -{self._pid}", out=lambda _text: None, err=lambda _text: None)
-        )
+        """Whether there was something to send the signal to. Without `--`, which dash's kill takes for a number."""
         try:
-            await until(kill, self._clock.sleep(KILL_S))
-            return kill.done() and kill.result() == 0
-        except Fault:
+            async with asyncio.timeout(KILL_S):
+                return await remote.run(f"kill -{signal} -{self._pid}", out=_unheard, err=_unheard) == 0
+        except (Fault, TimeoutError):
             return False
-        finally:
-            kill.cancel()
-            await asyncio.gather(kill, return_exceptions=True)
 
     async def _execute(self, script: str) -> None:
         out, err = (
@@ -122,6 +116,10 @@ class Command:
             if now >= silent_until:
                 raise Refused(limits.stall, f"printed nothing for {limits.stall_s:.0f} s")
             await self._clock.sleep(min(deadline, silent_until) - now)
+
+
+def _unheard(_text: str) -> None:
+    """What kill prints, of a process that is gone, is known already."""
 
 
 async def until(running: asyncio.Future[T], *others: Coroutine[object, object, object]) -> None:

@@ -4,22 +4,25 @@ Values of `env` go to the instance in the script's text and nowhere else; they a
 """
 
 import asyncio
+import contextlib
 import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from controller.bench import conditions
-from controller.bench.command import KILL_S, Command, Limits, until
+from controller.bench.command import Command, Limits
 from controller.bench.conditions import Conditions
-from controller.bench.lines import redact
+from controller.bench.lines import Lines, redact
 from controller.bench.log import Log
+from controller.bench.readers import MATCHED
 from controller.bench.remote import Clock, Connect, Remote
 from controller.bench.work import Target, Work
-from controller.model.faults import Fault, Retry
+from controller.model.faults import Fault, Refused, Retry
 from controller.model.reasons import Reason
 
-ANSWER_S = 60.0  # for a question such as nproc; a broken GPU's driver may never answer
+ANSWER_S = 60.0  # of the wall, for a question such as nproc; a broken GPU's driver may never answer
+SWEEP_S = 60.0  # of the wall
 ANSWER_LINES = 200
 SHORTEST_SECRET = 4  # characters; shorter values of env are settings, and occur everywhere
 
@@ -91,7 +94,7 @@ class Session:
             log.hear(line)
             if read and not is_error:
                 read(line)
-            found = found or bool(said and said.search(line))
+            found = found or bool(said and said.search(line[:MATCHED]))
             return found
 
         script = f"{exports(self._work.env)}{exports(variables)}{command}"
@@ -104,22 +107,21 @@ class Session:
     async def ask(self, question: str) -> tuple[int, list[str]]:
         """Run a short command without variables and return its exit status and what it printed.
 
+        Its time is the wall's: an answer takes what the network takes, however fast the clock runs.
+
         Raises:
             Refused: HOST_FAULT, it did not answer.
             Retry: CONNECTION_LOST.
         """
         answer: list[str] = []
-
-        def hear(line: str, is_error: bool) -> bool:  # noqa: FBT001 - as above
-            if not is_error and len(answer) < ANSWER_LINES:
-                answer.append(line)
-            return False
-
+        lines = Lines(lambda line: answer.append(line) if len(answer) < ANSWER_LINES else None)
         try:
-            status = await self._carry_out(question, Limits(timeout_s=ANSWER_S, timeout=Reason.HOST_FAULT), hear)
-        except Fault as fault:
-            raise type(fault)(fault.reason, f"{question.split(maxsplit=1)[0]}: {fault}") from fault
-        return (0 if status is None else status), answer
+            async with asyncio.timeout(ANSWER_S):
+                status = await self._open().run(question, out=lines.feed, err=lambda _text: None)
+        except TimeoutError as error:
+            raise Refused(Reason.HOST_FAULT, f"no answer in {ANSWER_S:.0f} s: {question}") from error
+        lines.close()
+        return status, answer
 
     async def conditions(self) -> Conditions:
         """What the instance has.
@@ -136,32 +138,25 @@ class Session:
         )
 
     async def _carry_out(self, script: str, limits: Limits, hear: Callable[[str, bool], bool]) -> int | None:
-        if self.remote is None:
-            raise Retry(Reason.CONNECTION_LOST, "not connected")
-        command = Command(self.remote, clock=self._clock, hear=hear)
+        command = Command(self._open(), clock=self._clock, hear=hear)
         try:
             return await command.run(script, limits)
         except Retry:
             await self._sweep(command)
             raise
 
+    def _open(self) -> Remote:
+        if self.remote is None:
+            raise Retry(Reason.CONNECTION_LOST, "not connected")
+        return self.remote
+
     async def _sweep(self, command: Command) -> None:
         """End, over another connection, a command whose own was lost: it must not disturb the next try. Tries once."""
-
-        async def end() -> None:
-            try:
+        with contextlib.suppress(Fault, TimeoutError):
+            async with asyncio.timeout(SWEEP_S):
                 remote = await self._connect(self._target)
-            except Fault:
-                return
-            await command.end(remote)
-            await remote.close()
-
-        ending = asyncio.ensure_future(end())
-        try:
-            await until(ending, self._clock.sleep(3 * KILL_S))
-        finally:
-            ending.cancel()
-            await asyncio.gather(ending, return_exceptions=True)
+                await command.end(remote)
+                await remote.close()
 
 
 def exports(variables: Mapping[str, object]) -> str:

@@ -140,7 +140,7 @@ class Host:
             case ["nvidia-smi", *_]:
                 process.out(self.gpus[1])
                 return self.gpus[0]
-            case ["kill", signal, "--", group]:
+            case ["kill", signal, group]:
                 return self._kill(signal.removeprefix("-"), int(group.removeprefix("-")))
         return await self.programs[text](process)
 
