@@ -17,3 +17,8 @@ def lognormal(rng: Random, *, mean: float, cv: float) -> float:
     """Draw a positive number with this mean and coefficient of variation."""
     sigma = math.sqrt(math.log1p(cv * cv))
     return mean * math.exp(rng.gauss(-sigma * sigma / 2, sigma))
+
+
+def jitter(rng: Random, spread: float) -> float:
+    """Draw a factor within `spread` of 1."""
+    return rng.uniform(1 - spread, 1 + spread)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, NamedTuple
 
-from controller.emulator.chance import lognormal
+from controller.emulator.chance import jitter, lognormal
 from controller.emulator.market import Slot
-from controller.emulator.offers import HOURS_A_MONTH, jitter, ram_share_mb
+from controller.emulator.offers import HOURS_A_MONTH, ram_share_mb
 from controller.emulator.trouble import HostTrouble
 
 SELF_STOP_S = 420.0  # the service gives up on an image it cannot find

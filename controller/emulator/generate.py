@@ -11,9 +11,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from controller.emulator.chance import stream
+from controller.emulator.chance import jitter, stream
 from controller.emulator.gpus import BY_NAME, GPUS, Gpu
-from controller.emulator.offers import complete, jitter
+from controller.emulator.offers import complete
 
 FIRST_MACHINE = 10_000
 FIRST_OFFER = 30_000_000

@@ -45,8 +45,6 @@ def traits(seed: int, machine_id: int, gpu: Gpu, gpus: int) -> dict[str, Any]:
     verification = rng.choices(("verified", "unverified", "deverified"), (88, 10, 2))[0]
     ram_gib_per_gpu = rng.choices((32, 64, 128, 192, 256), (8, 22, 40, 15, 15))[0]
     reliability = round(1 - min(0.35, rng.expovariate(1 / 0.012)), 7)
-    down_mbps = round(min(14800.0, rng.lognormvariate(6.9, 0.9)), 1)
-    hosting = rng.choices((0, 1), (65, 35))[0]
     return {
         "host_id": 50_000 + machine_id // 3,
         "geolocation": rng.choices([p for p, _ in PLACES], [w for _, w in PLACES])[0],
@@ -60,21 +58,29 @@ def traits(seed: int, machine_id: int, gpu: Gpu, gpus: int) -> dict[str, Any]:
         "cpu_ram": min(2048, ram_gib_per_gpu * gpus) * 1007,  # MB: the kernel keeps a little of each GiB
         "disk_space": round(min(22700.0, rng.lognormvariate(7.15, 0.9)) + 60, 1),
         "disk_bw": round(rng.uniform(1300, 9200), 1),
-        "inet_down": down_mbps,
-        "inet_up": round(down_mbps * rng.uniform(0.3, 1.0), 1),
-        "inet_down_cost": (cost := rng.choice((0.0, 0.0, 0.001953125, 0.0026, 0.013, 0.039))),
-        "inet_up_cost": cost,
         "storage_cost": rng.choice((0.1, 0.13, 0.15, 0.2, 0.2, 0.25, 0.29, 0.4)),
         "driver_version": driver,
         "cuda_max_good": max(cuda, 12.8) if gpu.compute_cap >= 1000 else cuda,  # noqa: PLR2004  Blackwell
-        "direct_port_count": rng.choice((24, 98, 249, 499, 999)),
-        "hosting_type": hosting,
-        "static_ip": bool(hosting or rng.getrandbits(1)),
-        "public_ipaddr": f"203.0.113.{machine_id % 250 + 1}",
         "listed_days": rng.uniform(4, 180),
         "bid_ratio": rng.uniform(0.5, 0.8),
         "pcie_bw": round(rng.uniform(10, 55), 1),
         "gpu_lanes": rng.choice((8, 16, 16, 16)),
+        **_network(rng, machine_id),
+    }
+
+
+def _network(rng: Random, machine_id: int) -> dict[str, Any]:
+    down_mbps = round(min(14800.0, rng.lognormvariate(6.9, 0.9)), 1)
+    hosting = rng.choices((0, 1), (65, 35))[0]
+    return {
+        "inet_down": down_mbps,
+        "inet_up": round(down_mbps * rng.uniform(0.3, 1.0), 1),
+        "inet_down_cost": (cost := rng.choice((0.0, 0.0, 0.001953125, 0.0026, 0.013, 0.039))),
+        "inet_up_cost": cost,
+        "direct_port_count": rng.choice((24, 98, 249, 499, 999)),
+        "hosting_type": hosting,
+        "static_ip": bool(hosting or rng.getrandbits(1)),
+        "public_ipaddr": f"203.0.113.{machine_id % 250 + 1}",
     }
 
 
@@ -157,11 +163,6 @@ def split(gpu: float | None, disk: float) -> dict[str, Any]:
 def ram_share_mb(row: Mapping[str, Any]) -> float:
     """Return the part of the machine's memory that this offer's container may use."""
     return float(row["cpu_ram"]) * float(row["cpu_cores_effective"]) / float(row["cpu_cores"])
-
-
-def jitter(rng: Random, spread: float) -> float:
-    """Draw a factor within `spread` of 1."""
-    return rng.uniform(1 - spread, 1 + spread)
 
 
 CONSTANT: dict[str, Any] = {

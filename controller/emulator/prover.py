@@ -7,9 +7,8 @@ import json
 from dataclasses import dataclass
 from random import Random
 
-from controller.emulator.chance import lognormal, stream
+from controller.emulator.chance import jitter, lognormal, stream
 from controller.emulator.host import Host, Killed, Process, Write
-from controller.emulator.offers import jitter
 
 NOISE_CV = 0.03
 PIPELINE = {1: 0.72, 2: 0.90}  # of the full rate, with so few proofs in flight

@@ -31,12 +31,12 @@ def instance_row(world: World, contract: Contract, *, listening: bool) -> dict[s
     """
     slot, order, now = contract.slot.row, contract.order, world.time
     running = contract.actual == "running"
-    disk = contract.storage_per_hour
     return {
         **{name: slot[name] for name in SHARED},
         **_state(contract, now),
         **_access(contract, ports=running and listening),
         **_load(contract, running=running),
+        **_money(contract, running=running),
         "id": contract.id,
         "label": contract.label,
         "template_id": None,
@@ -52,16 +52,7 @@ def instance_row(world: World, contract: Contract, *, listening: bool) -> dict[s
         "country_code": _country(slot),
         "gpu_totalram": slot["gpu_total_ram"],
         "disk_space": order.disk_gb,
-        "dph_base": contract.dph_base,
-        "dph_total": contract.price_per_hour,
-        "storage_total_cost": disk,
-        "dlperf_per_dphtotal": slot["dlperf"] / contract.price_per_hour,
-        "flops_per_dphtotal": slot["total_flops"] / contract.price_per_hour,
-        "search": split(contract.dph_base, disk),
-        "instance": split(contract.dph_base if running else 0, disk),
         "volume_info": [],
-        "credit_balance": None,
-        "credit_discount": None,
         "time_remaining": "",
         "time_remaining_isbid": "",
     }
@@ -112,6 +103,21 @@ def _load(contract: Contract, *, running: bool) -> dict[str, Any]:
         "disk_usage": min(contract.order.disk_gb, 3.1) if running else -1,
         "disk_util": min(1.0, 3.1 / contract.order.disk_gb) if running else -1,
         "reliability": slot["reliability2"],
+    }
+
+
+def _money(contract: Contract, *, running: bool) -> dict[str, Any]:
+    slot, disk, whole = contract.slot.row, contract.storage_per_hour, contract.price_per_hour
+    return {
+        "dph_base": contract.dph_base,
+        "dph_total": whole,
+        "storage_total_cost": disk,
+        "dlperf_per_dphtotal": slot["dlperf"] / whole,
+        "flops_per_dphtotal": slot["total_flops"] / whole,
+        "search": split(contract.dph_base, disk),
+        "instance": split(contract.dph_base if running else 0, disk),
+        "credit_balance": None,
+        "credit_discount": None,
     }
 
 
