@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from controller.bench.cuzk import CuzkReader
 from controller.bench.lines import LONGEST, Lines, redact
 from controller.bench.rates import Reader, Reading, conversion, number
-from controller.bench.readers import JsonReader, RegexReader
+from controller.bench.readers import MATCHED, JsonReader, RegexReader
 
 BATCH = """\
 === Batch Benchmark ===
@@ -192,6 +192,12 @@ def test_regex_last_match_counts():
     reader = RegexReader(wanted="proofs/h", pattern=r"rate (?P<rate>\S+)")
     assert read(reader, "rate 60\nrate 61, rate 62\ndone\n").rate == 62.0
     assert read(reader, "rate nan\n").rate is None
+
+
+def test_pattern_is_tried_on_bounded_lines():
+    """A host that prints endless lines does not make a pattern take for ever: what is far out in a line is not seen."""
+    reader = RegexReader(wanted="proofs/h", pattern=r"rate (?P<rate>\S+)")
+    assert read(reader, "x" * MATCHED + " rate 60\n").rate is None
 
 
 def test_ok_without_a_rate_is_no_rate():
