@@ -51,8 +51,7 @@ def _print(rows: list[dict[str, str]], form: str) -> None:
     if form in {"json", "yaml"}:
         show_record({"items": rows}, form)
         return
-    for number, row in enumerate(rows):
-        print("\n" if number else "", end="")
+    for row in rows:
         _say(f"{row['reason']}: {row['meaning']}" if "reason" in row else row["text"])
 
 
@@ -145,8 +144,8 @@ def _why_instance(known: "Books", instance: "Instance") -> list[str]:
 
     name, thought = name_of(instance), known.thought(instance)
     detail = f" ({instance.detail})" if instance.detail else ""
-    phase = f"{name} is {instance.phase} for {since(instance.phase_since, known.now)}"
-    sentences = [f"{phase}, because of {instance.reason}{detail}. {_meaning(instance.reason)}"]
+    phase = f"{name} has been {instance.phase} for {since(instance.phase_since, known.now)}"
+    sentences = [f"{phase}, for the reason {instance.reason}{detail}. {_meaning(instance.reason)}"]
     if thought.line:
         sentences.append(f"What was measured says: {thought.line}.")
     if instance.billable:
@@ -164,4 +163,4 @@ def _lately(known: "Books", fleet: str, about: str) -> list[str]:
     from controller.cli.words import since
 
     events = [said for said in known.ledger.events(fleet, newest=20_000) if said.about == about][-EVENTS:]
-    return [f"{since(said.at, known.now)} ago: {said.reason}: {said.message}" for said in events]
+    return [f"{since(said.at, known.now)} ago, {said.reason}: {said.message}" for said in events]

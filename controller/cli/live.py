@@ -1,6 +1,7 @@
 """The live view of a terminal: what each instance is at, under the news that scrolls by."""
 
 import asyncio
+import shutil
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -71,7 +72,7 @@ class View:
             rows.append({title: cells[title] for title in COLUMNS})
             if job is not None and job.progress:
                 lines.append(Text(f"  {cells['NAME']}: {job.progress}", style="dim", no_wrap=True, overflow="ellipsis"))
-        return [rich_table(COLUMNS, rows), *lines] if rows else []
+        return [rich_table(COLUMNS, rows, width=shutil.get_terminal_size().columns), *lines] if rows else []
 
 
 @asynccontextmanager

@@ -82,12 +82,23 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def _version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click's
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            print(f"vastfleet {version('vastfleet')}")
+        except PackageNotFoundError:
+            print("vastfleet, not installed as a package")
+        context.exit()
+
+
 @click.command(
     cls=Commands,
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
-@click.version_option(package_name="vastfleet", message="vastfleet %(version)s")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 @verbose
 def cli() -> None:
     """Hold fleets of rented GPUs on vast.ai to what their manifests say.

@@ -1,6 +1,7 @@
 """Rows, printed as the user asked: aligned text in a pipe, a table on a terminal, JSON or YAML for programs."""
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -65,18 +66,21 @@ def _on_terminal(titles: Sequence[str], cells: Sequence[Mapping[str, str]], inde
     from rich.console import Console
     from rich.padding import Padding
 
-    Console(highlight=False).print(Padding(rich_table(titles, cells), (0, 0, 0, indent)))
+    plain = bool(os.environ.get("NO_COLOR"))
+    console = Console(highlight=False, force_terminal=False if plain else None)
+    console.print(Padding(rich_table(titles, cells, width=console.width - indent), (0, 0, 0, indent)))
 
 
-def rich_table(titles: Sequence[str], cells: Sequence[Mapping[str, str]]) -> "Table":
-    """The same for a terminal: wide texts are folded, states are coloured."""
+def rich_table(titles: Sequence[str], cells: Sequence[Mapping[str, str]], *, width: int) -> "Table":
+    """The same for a terminal: states are coloured; what does not fit moves together, then folds its widest column."""
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-    longest = max(titles, key=lambda title: max((len(row[title]) for row in cells), default=0), default="")
+    widths = {title: max(len(title), *(len(row[title]) for row in cells)) for title in titles}
+    gap = 2 if sum(widths.values()) + 2 * (len(titles) - 1) <= width else 1
+    made = Table(box=None, padding=(0, gap, 0, 0), header_style="bold", pad_edge=False)
     for title in titles:
-        made.add_column(title, no_wrap=title != longest, overflow="fold")
+        made.add_column(title, no_wrap=widths[title] < max(widths.values()), overflow="fold")
     for row in cells:
         made.add_row(*(Text(row[title], style=STYLES.get(row[title], "")) for title in titles))
     return made

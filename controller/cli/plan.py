@@ -177,7 +177,7 @@ def _show_rentals(one: "Intended", unit: str) -> None:
         total += usd(rent.price)
         rows.append({
             "OFFER": str(rent.offer.id),
-            "GPU": rent.shape,
+            "GPU": rent.shape.removesuffix(" x1"),
             "REGION": rent.offer.country or NOTHING,
             "MACHINE": str(rent.offer.machine_id),
             "RATE": rate(rent.rate),
@@ -213,7 +213,7 @@ def _show_market(one: "Intended") -> None:
 def _show_after(one: "Intended", unit: str) -> None:
     after = _after(one)
     if not one.actions:
-        print("\nNothing to do")
+        print("" if one.faults else "\nNothing to do")
         return
     work = unit.split("/", maxsplit=1)[0].removesuffix("s")
     print(

@@ -20,6 +20,7 @@ NEXT = {
     Phase.DESTROYING: "prove gone",
     Phase.GONE: NOTHING,
 }
+DOING = {"prepare": "preparing", "measure": "measuring", "start": "starting", "quiesce": "quiescing"}
 
 
 def fleet(status: FleetStatus, now: float) -> Row:
@@ -82,7 +83,7 @@ def instance(record: Instance, thought: InstanceStatus, now: float) -> Row:
     cells = {
         "NAME": name_of(record),
         "PHASE": str(record.phase),
-        "GPU": record.shape,
+        "GPU": record.shape.removesuffix(" x1"),
         "REGION": record.country or NOTHING,
         "RATE": rate(thought.rate),
         "P(GOOD)": share(thought.p_good),
@@ -146,15 +147,15 @@ def cost(record: Instance, now: float) -> float:
 
 
 def coming(record: Instance, thought: InstanceStatus, now: float) -> str:
-    """What happens next to an instance, and when."""
+    """What happens next to an instance, and in what time; or what is happening to it, and for how long."""
     if record.phase not in {Phase.GONE, Phase.DESTROYING} and record.not_before > now:
-        return f"retry in {span(record.not_before - now)}"
+        return f"retry {span(record.not_before - now)}"
     if thought.job:
-        return f"{thought.job} {since(thought.job_since, now)}"
+        return f"{DOING.get(thought.job, thought.job)} {since(thought.job_since, now)}"
     if record.phase is Phase.ADMITTED and thought.decision is Decision.REJECTED:
         return "replace"
     if record.phase is Phase.ADMITTED and thought.next_run_at is not None:
-        return f"measure in {span(thought.next_run_at - now)}"
+        return f"check {span(thought.next_run_at - now)}"
     return NEXT[record.phase]
 
 
@@ -171,7 +172,7 @@ def machine(found: Machine, now: float) -> Row:
         held = f"{found.held_for} {span(found.held_until - now)}"
     cells = {
         "NAME": str(found.id),
-        "GPU": found.shape,
+        "GPU": found.shape.removesuffix(" x1"),
         "RATE": rate(verdict.rate),
         "P(GOOD)": share(verdict.p_good),
         "RUNS": str(len(found.runs)),
@@ -200,7 +201,7 @@ def run(made: Run, now: float) -> Row:
     cells = {
         "NAME": made.id,
         "MACHINE": str(made.machine_id),
-        "GPU": made.shape,
+        "GPU": made.shape.removesuffix(" x1"),
         "RATE": rate(made.rate),
         "UNIT": made.unit,
         "REASON": str(made.reason),
