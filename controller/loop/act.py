@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from controller.loop.jobs import Jobs
 from controller.loop.ports import Clock, Ledger, Order, Provider, Secrets
 from controller.model import labels
-from controller.model.actions import Action, Begin, Confirm, Destroy, Note, Release, Rent
+from controller.model.actions import Action, Begin, Confirm, Destroy, Note, Release, Rent, Resume
 from controller.model.faults import Fault, Gone, Misconfigured, Refused, Retry, Unclear
 from controller.model.fleet import Fleet
 from controller.model.instance import Backoff, Event, Instance, Phase, Run
@@ -69,6 +69,8 @@ class Acts:
                     return await self._confirm(action)
                 case Release():
                     return await self._release(action, fleet, seen)
+                case Resume():
+                    return await self._resume(action)
                 case Destroy():
                     return await self._destroy(action)
                 case Rent():
@@ -118,6 +120,19 @@ class Acts:
         gone = replace(in_phase(instance, Phase.GONE, reason, now=now, detail=why), ended_at=now)
         self._write(gone, event(gone, reason, why, now=now, kind="Warning"))
         return Done(action=confirm)
+
+    async def _resume(self, resume: Resume) -> Done:
+        """Written down first: a start whose GPU is taken is queued, and may start and bill later."""
+        now = self._clock.now()
+        wait = now + self._limits.resume
+        resumed = replace(resume.instance, reason=Reason.RESUMED, detail=resume.why, not_before=wait)
+        self._write(resumed, event(resumed, Reason.RESUMED, f"started again: {resume.why}", now=now, kind="Warning"))
+        try:
+            await self._provider.start(resume.instance.instance_id or 0)
+        except Refused as refused:
+            self._ledger.put(replace(resumed, detail=str(refused)[:200], not_before=now))
+            return Done(action=resume, fault=refused)
+        return Done(action=resume)
 
     async def _release(self, release: Release, fleet: Fleet | None, seen: Mapping[str, Sighting]) -> Done:
         instance, now = release.instance, self._clock.now()

@@ -1,27 +1,25 @@
 """Which runs speak for an instance and for a machine, and what they say: the ledger's runs, put before the judge. Pure."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import lru_cache
 from statistics import fmean
 
-from controller.judge.verdict import expected_rate, judge
+from controller.judge.verdict import judge
 from controller.model.fleet import Fleet, Shape
 from controller.model.instance import Decision, Instance, Run, Verdict
 
+SOON = 600.0  # seconds; belief ages over days, so that verdicts within such a span are one and the same
 PRIOR_MACHINES = 3  # the floor counts as much as so many measured machines, for a machine never measured
 
 
 def verdict(instance: Instance, runs: Iterable[Run], fleet: Fleet, shape: Shape, *, now: float) -> Verdict:
     """What the runs of an instance, and of its GPUs in earlier rentals, say of it."""
-    spec = fleet.spec
-    return judge(
-        _of_instance(instance, runs),
-        floor=shape.min_rate,
-        now=now,
-        recheck_seconds=spec.benchmark.recheck_hours * 3600,
-        replace_below=spec.judgement.replace_below,
-        accept_above=spec.judgement.accept_above,
-    )
+    judgement = fleet.spec.judgement
+    recheck = fleet.spec.benchmark.recheck_hours * 3600
+    evidence = tuple(_of_instance(instance, runs))
+    return _judged(evidence, shape.min_rate, recheck, _soon(now), (judgement.replace_below, judgement.accept_above))
 
 
 def failed(instance: Instance, runs: Iterable[Run]) -> Run | None:
@@ -42,9 +40,9 @@ def machines(runs: Iterable[Run], fleet: Fleet, *, now: float) -> dict[tuple[int
     for (machine, key), group in sorted(grouped.items()):
         if key in shapes:
             floor = shapes[key].min_rate
-            alike = _alike(group)
-            said = judge(alike, floor=floor, now=now, recheck_seconds=fleet.spec.benchmark.recheck_hours * 3600)
-            found[machine, key] = (expected_rate(alike, floor=floor, now=now), said.decision)
+            alike = tuple(_alike(group))
+            said = _judged(alike, floor, fleet.spec.benchmark.recheck_hours * 3600, _soon(now), (None, None))
+            found[machine, key] = (said.rate if said.rate is not None else floor, said.decision)
     return found
 
 
@@ -56,6 +54,21 @@ def typical(fleet: Fleet, known: dict[tuple[int, str], tuple[float, Decision]]) 
         )
         for shape in fleet.spec.shapes
     }
+
+
+def _soon(now: float) -> float:
+    return math.ceil(now / SOON) * SOON
+
+
+@lru_cache(maxsize=2048)
+def _judged(
+    runs: tuple[Run, ...], floor: float, recheck: float, now: float, thresholds: tuple[float | None, float | None]
+) -> Verdict:
+    """A verdict is a pure function of its evidence, and asked for at each pass."""
+    replace_below, accept_above = thresholds
+    return judge(
+        runs, floor=floor, now=now, recheck_seconds=recheck, replace_below=replace_below, accept_above=accept_above
+    )
 
 
 def _of_instance(instance: Instance, runs: Iterable[Run]) -> list[Run]:

@@ -48,6 +48,8 @@ class Observer:
         try:
             await self._credit(CREDIT_EVERY)
             listing = await self._provider.list()
+            if any(row.intended == "stopped" for row in listing.sightings):
+                await self._credit(CREDIT_FRESH)  # is it the account, or somebody's hand?
         except Fault as fault:
             return Observation(listing=None, seen={}, faults=(fault,))
         matches = match(listing, owner=self._owner, find=self._ledger.instance)
@@ -71,17 +73,16 @@ class Observer:
         now = self._clock.now()
         everything = self._ledger.instances()
         mine = tuple(instance for instance in everything if instance.fleet == name)
-        runs = self._ledger.runs()
+        runs = [run for machine in {i.machine_id for i in mine} for run in self._ledger.runs(machine)]
+        pending = any(i.admitted_at is None for i in mine)
         shapes = {shape.key: shape for shape in fleet.spec.shapes} if fleet is not None else {}
-        known = evidence.machines(runs, fleet, now=now) if fleet is not None else {}
         last = {i.nonce: run for i in mine if (run := evidence.failed(i, runs)) is not None}
         judged = (
             {i.nonce: evidence.verdict(i, runs, fleet, shapes[i.shape], now=now) for i in mine if i.shape in shapes}
             if fleet is not None
             else {}
         )
-        recent = {(run.machine_id, run.shape) for run in runs if now - run.ended_at < self._limits.known_slow}
-        return Facts(
+        facts = Facts(
             now=now,
             name=name,
             fleet=fleet,
@@ -92,14 +93,26 @@ class Observer:
             jobs=jobs,
             verdicts=judged,
             failed_runs=last,
-            expected={key: rate for key, (rate, _) in known.items()},
-            typical=evidence.typical(fleet, known) if fleet is not None else {},
-            slow=frozenset(k for k, (_, said) in known.items() if said is Decision.REJECTED and k in recent),
             machines_in_use=frozenset(i.machine_id for i in everything),
             backoffs=tuple(self._ledger.backoffs()),
             credit=self._known_credit(),
             spend=sum(i.price for i in everything if i.instance_id is not None),
             deleting=name in self._ledger.deleting(),
+        )
+        return self.with_experience(facts) if pending else facts
+
+    def with_experience(self, facts: Facts) -> Facts:
+        """The facts, with what is to be expected of machines: needed only while something is on its way or to be rented."""
+        if facts.fleet is None:
+            return facts
+        runs = self._ledger.runs()
+        known = evidence.machines(runs, facts.fleet, now=facts.now)
+        recent = {(run.machine_id, run.shape) for run in runs if facts.now - run.ended_at < self._limits.known_slow}
+        return replace(
+            facts,
+            expected={key: rate for key, (rate, _) in known.items()},
+            typical=evidence.typical(facts.fleet, known),
+            slow=frozenset(k for k, (_, said) in known.items() if said is Decision.REJECTED and k in recent),
         )
 
     async def market(self, facts: Facts, plan: Plan) -> tuple[tuple[Candidate, ...], Market]:

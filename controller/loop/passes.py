@@ -153,6 +153,7 @@ class Loop:
         if facts.listing is not None and fleet is not None and not facts.deleting and (lacking or always_search):
             try:
                 await self._observer.credit_before_renting()
+                facts = self._observer.with_experience(facts)
                 candidates, market = await self._observer.market(facts, made)
                 rents = rent(facts, made, candidates) if lacking else ()
             except Fault as fault:
@@ -223,7 +224,7 @@ class Loop:
 
 def _harm_first(intended: Intended) -> list[Action]:
     """What is written down first, then what ends billing, then the rest; renting comes after all of it."""
-    order = {"Note": 0, "Destroy": 1, "Release": 1, "Confirm": 2, "Begin": 3}
+    order = {"Note": 0, "Destroy": 1, "Release": 1, "Confirm": 2, "Resume": 3, "Begin": 3}
     actions = [action for action in intended.actions if not isinstance(action, Rent)]
     return sorted(actions, key=lambda action: order[type(action).__name__])
 

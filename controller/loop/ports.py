@@ -42,6 +42,9 @@ class Provider(Protocol):
     async def destroy(self, instance_id: int) -> None:
         """Ask for an instance's end; only listings prove it."""
 
+    async def start(self, instance_id: int) -> None:
+        """Start a stopped instance. `Refused` if its GPU is taken."""
+
     async def account(self) -> Account:
         """Whose key it is, and the credit left."""
 

@@ -60,6 +60,15 @@ class Begin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Resume:
+    """Start an instance that somebody, or an empty account, stopped: it bills for its disk all the while."""
+
+    instance: Instance
+    reason: Reason
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
     """Write down what was seen or concluded about an instance; nothing outside changes."""
 
@@ -80,4 +89,4 @@ class Confirm:
     why: str
 
 
-Action = Rent | Release | Destroy | Begin | Note | Confirm
+Action = Rent | Release | Destroy | Begin | Resume | Note | Confirm

@@ -81,6 +81,7 @@ class Reason(StrEnum):
     PRICE_INCREASED = "PriceIncreased"
     OUTBID = "Outbid"
     STOPPED_OUTSIDE = "StoppedOutside"
+    RESUMED = "Resumed"
     HOST_LOST = "HostLost"
     CONTRACT_ENDING = "ContractEnding"
     VANISHED = "Vanished"
@@ -209,7 +210,8 @@ BelowMinRate: The rates measured say that the instance is slower than minRate. I
 RecheckDue: The last rate is old, so the instance is measured again. Nothing to do.
 PriceIncreased: The instance costs more than before. It is kept while it fits the budget.
 Outbid: Somebody bid more for the GPU, and the instance stopped; its disk still bills. It is given up.
-StoppedOutside: Somebody or vast.ai stopped the instance; its disk still bills. It is given up after a moment.
+StoppedOutside: Somebody or vast.ai stopped the instance, and it did not start again. Its disk bills: it is given up.
+Resumed: The instance had been stopped and was started again. If it does not run soon after, it is replaced.
 HostLost: The machine has been out of contact for too long. The instance is given up and replaced.
 ContractEnding: The machine's owner ends the rental soon. The instance is replaced in time.
 Vanished: The instance is in no complete listing and unknown by its id: it is gone. It is replaced if the target

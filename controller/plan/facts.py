@@ -56,6 +56,11 @@ class Facts:
         """What all that bills or may bill costs an hour at the most."""
         return sum(i.price for i in self.instances)
 
+    @property
+    def out_of_credit(self) -> bool:
+        """Whether vast.ai may have stopped everything for want of money."""
+        return self.credit is not None and self.credit < self.limits.min_credit
+
     def rate_of(self, instance: Instance) -> float:
         """What an instance does or is expected to do, in the benchmark's unit."""
         verdict = self.verdicts.get(instance.nonce)

@@ -9,7 +9,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from controller.model.actions import Action, Begin, Confirm, Destroy, Note, Release
+from controller.model.actions import Action, Begin, Confirm, Destroy, Note, Release, Resume
 from controller.model.instance import Decision, Instance, Phase, Verdict
 from controller.model.market import Sighting
 from controller.model.reasons import Reason
@@ -74,7 +74,7 @@ def _launching(instance: Instance, row: Sighting, facts: Facts) -> Action | None
     stood = facts.now - instance.trouble_since if instance.trouble_since is not None else 0.0
     if stood >= facts.limits.fault_persists and fault is not None:
         return _given_up(instance, facts, fault, row.message, actual=row.actual)
-    if stood >= facts.limits.stopped and row.intended == "stopped" and not _out_of_credit(facts):
+    if stood >= facts.limits.stopped and row.intended == "stopped" and not facts.out_of_credit:
         why = f"stopped before it ever ran: {row.message or 'no message'}"
         return _given_up(instance, facts, Reason.STOPPED_OUTSIDE, why, actual=row.actual)
     if age >= facts.limits.launch:
@@ -143,15 +143,23 @@ def _troubled(instance: Instance, row: Sighting, facts: Facts) -> Action | None:
         return None
     stood = facts.now - instance.trouble_since
     if row.actual in DOWN or row.intended == "stopped":
-        if _out_of_credit(facts) or stood < facts.limits.stopped:
-            return None
-        reason = Reason.OUTBID if row.is_bid else Reason.STOPPED_OUTSIDE
-        why = f"{'outbid' if row.is_bid else 'stopped by somebody else'} {stood:.0f} s ago; a stopped instance goes on billing"
-        return Release(instance=instance, reason=reason, why=why, actual=row.actual)
+        return _stopped(instance, row, facts, stood)
     if stood < facts.limits.lost:
         return None
     why = f"host out of contact ({row.actual or 'no status'}) for {stood / 60:.0f} min"
     return _given_up(instance, facts, Reason.HOST_LOST, why, actual=row.actual)
+
+
+def _stopped(instance: Instance, row: Sighting, facts: Facts, stood: float) -> Action | None:
+    """Start it once; if its GPU is taken, or it stops again, it goes: a stopped instance bills for its disk."""
+    if facts.out_of_credit or stood < facts.limits.stopped or facts.now < instance.not_before:
+        return None
+    who = "outbid" if row.is_bid else "stopped by somebody else"
+    if instance.reason is not Reason.RESUMED and not row.is_bid:
+        return Resume(instance=instance, reason=Reason.RESUMED, why=f"{who} {stood:.0f} s ago")
+    reason = Reason.OUTBID if row.is_bid else Reason.STOPPED_OUTSIDE
+    why = f"{who} {stood:.0f} s ago, and not running since; a stopped instance goes on billing"
+    return Release(instance=instance, reason=reason, why=why, actual=row.actual)
 
 
 def _releasing(instance: Instance, _row: Sighting, facts: Facts) -> Action | None:
@@ -193,10 +201,6 @@ def _tried(instance: Instance, facts: Facts, *, job: str, reason: Reason, why: s
 def _given_up(instance: Instance, facts: Facts, reason: Reason, why: str, *, actual: str | None = None) -> Release:
     against = backoffs.after_failure(instance, reason, why, known=facts.backoffs, now=facts.now)
     return Release(instance=instance, reason=reason, why=why, actual=actual, backoffs=against)
-
-
-def _out_of_credit(facts: Facts) -> bool:
-    return facts.credit is not None and facts.credit <= 0
 
 
 STEPS: dict[Phase, Callable[[Instance, Sighting, Facts], Action | None]] = {

@@ -15,6 +15,7 @@ class Limits:
     launch: float = 1800.0  # from create to running
     fault_persists: float = 60.0  # a host's error message must stand this long to be believed
     stopped: float = 120.0  # an instance stopped by somebody else is borne with this long
+    resume: float = 600.0  # from the start call to running
     lost: float = 600.0  # a host out of contact is borne with this long
     destroy_again: float = 90.0  # a destroyed instance still listed after this long is destroyed again
     quiesce: float = 120.0  # beyond the drain time, for the stop command itself

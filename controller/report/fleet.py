@@ -6,7 +6,7 @@ Ready is computed from the rest, never set on its own. Called at the end of each
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from controller.model.actions import Action, Begin, Confirm, Destroy, Note, Release, Rent
+from controller.model.actions import Action, Begin, Confirm, Destroy, Note, Release, Rent, Resume
 from controller.model.faults import Fault, Misconfigured
 from controller.model.instance import Event, Instance, Phase
 from controller.model.money import dollars, usd
@@ -75,7 +75,7 @@ def status(found: Found) -> FleetStatus:
         workload=fleet.spec.workload() if fleet is not None else before.workload if before is not None else "",
         recheck_hours=fleet.spec.benchmark.recheck_hours if fleet is not None else 24.0,
         shapes=_shapes(found),
-        instances=tuple(_instance(facts, instance) for instance in facts.instances),
+        instances=tuple(_instance(found, instance) for instance in facts.instances),
         created_at=made_at,
         last_pass=facts.now,
     )
@@ -100,9 +100,11 @@ def _shapes(found: Found) -> tuple[ShapeStatus, ...]:
     return tuple(ShapeStatus(key=shape.key, min_rate=shape.min_rate) for shape in fleet.spec.shapes)
 
 
-def _instance(facts: Facts, instance: Instance) -> InstanceStatus:
+def _instance(found: Found, instance: Instance) -> InstanceStatus:
+    facts = found.facts
     verdict, job = facts.verdicts.get(instance.nonce), facts.jobs.get(instance.nonce)
-    said = InstanceStatus(nonce=instance.nonce)
+    thought = found.before.instances if facts.fleet is None and found.before is not None else ()
+    said = next((before for before in thought if before.nonce == instance.nonce), InstanceStatus(nonce=instance.nonce))
     if verdict is not None:
         names = ("decision", "p_good", "rate", "runs", "next_run_at", "line")
         said = said.model_copy(update={name: getattr(verdict, name) for name in names})
@@ -117,8 +119,8 @@ def _planned(action: Action) -> Planned:
             word, instance = action.job.capitalize(), action.instance
         case Release() | Destroy():
             word, instance = "Destroy", action.instance
-        case Confirm():
-            word, instance = "Confirm", action.instance
+        case Confirm() | Resume():
+            word, instance = type(action).__name__, action.instance
         case Note():
             word, instance = "Note", action.instance
     about = str(instance.instance_id) if instance.instance_id is not None else instance.nonce

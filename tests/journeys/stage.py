@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -98,6 +99,27 @@ class Stage:
     seed: int = 0
     pace: Pace = field(default_factory=Pace)
     owner: str = "tests"
+
+    async def call(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        """A call that somebody else makes with the same key, such as through the web console."""
+        transport = httpx.ASGITransport(app=self.emulator.app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            answer = await client.request(method, path, json=body, headers={"Authorization": f"Bearer {KEY}"})
+        answer.raise_for_status()
+        said: dict[str, Any] = answer.json()
+        return said
+
+    async def rent_foreign(self, *labels: str | None) -> list[int]:
+        """Rent the dearest offers as somebody else would; the new instances' ids."""
+        body = {"order": [["dph_total", "desc"]], "num_gpus": {"eq": 1}, "rentable": {"eq": True}}
+        rented = []
+        for label in labels:
+            offers = (await self.call("POST", "/api/v0/bundles/", body))["offers"]
+            wanted = {"client_id": "me", "image": "other/image", "disk": 10, "label": label, "runtype": "ssh"}
+            made = await self.call("PUT", f"/api/v0/asks/{offers[0]['id']}/", wanted)
+            rented.append(int(made["new_contract"]))
+            await asyncio.sleep(10)
+        return rented
 
     @asynccontextmanager
     async def controller(self) -> AsyncIterator[Running]:
