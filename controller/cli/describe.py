@@ -50,39 +50,43 @@ def _fleet(known: "Books", status: "FleetStatus", form: str) -> None:
         told = [records.event_record(said) for said in events]
         show_record({**records.fleet_record(status), "instances": instances, "events": told}, form)
         return
+    _facts(_overview(known, status, mine))
+    conditions = [
+        (c.type, c.status, since(c.last_transition_time, now), str(c.reason), c.message) for c in status.conditions
+    ]
+    _section("Conditions", _rows("TYPE STATUS FOR REASON MESSAGE", conditions))
+    funnel = sorted(status.market.rejected.items(), key=lambda item: -item[1])
+    _section("Turned away", _rows("OFFERS REASON", [(str(n), str(reason)) for reason, n in funnel]))
+    done = [(p.action, p.about, str(p.reason), p.why) for p in status.plan]
+    _section("Last done", _rows("DO ABOUT REASON WHY", done))
+    _section("Instances", [records.instance(i, known.thought(i), now).cells for i in mine if i.billable])
+    gone = [
+        (records.name_of(i), str(i.machine_id), money(records.cost(i, now)), i.detail or str(i.reason))
+        for i in mine
+        if not i.billable
+    ]
+    _section("Gone", _rows("NAME MACHINE COST WHY", gone))
+    _events(events, now)
+
+
+def _overview(known: "Books", status: "FleetStatus", mine: "Sequence[Instance]") -> dict[str, str]:
+    from controller.cli import records
+
+    now, unit, market = known.now, status.unit, status.market
     by_rate = status.target_kind == "rate"
-    _facts({
+    spent = money(sum(records.cost(i, now) for i in mine))
+    return {
         "Fleet": status.fleet,
-        "Target": f"{status.target:g} {status.unit}" if by_rate else count(int(status.target), "instance"),
-        "Held": f"{status.held}, {rate(status.rate)} {status.unit}; {status.pending} on their way, "
-        f"{status.leaving} leaving",
-        "Money": f"${price(status.spend_per_hour)}/h billed, ${price(status.reserved_per_hour)}/h taken of "
-        f"${price(status.budget_per_hour)}/h",
-        "Cost so far": f"${money(sum(records.cost(i, now) for i in mine))} in {count(len(mine), 'rental')}",
-        "Floors": ", ".join(f"{shape.key}: {shape.min_rate:g} {status.unit}" for shape in status.shapes),
-        "Market": f"{status.market.matching} offers match, looked at {since(status.market.at, now)} ago",
+        "Target": f"{status.target:g} {unit}" if by_rate else count(int(status.target), "instance"),
+        "Held": f"{status.held}, {rate(status.rate)} {unit}; {status.pending} on their way, {status.leaving} leaving",
+        "Billed": f"${price(status.spend_per_hour)}/h",
+        "Taken": f"${price(status.reserved_per_hour)}/h of ${price(status.budget_per_hour)}/h",
+        "Cost so far": f"${spent} in {count(len(mine), 'rental')}",
+        "Floors": ", ".join(f"{shape.key}: {shape.min_rate:g} {unit}" for shape in status.shapes),
+        "Market": f"{market.matching} offers match, looked at {since(market.at, now)} ago" if market.at else "",
         "Last pass": f"{since(status.last_pass, now)} ago",
         "Teardown": "under way" if status.fleet in known.deleting else "",
-    })  # fmt: skip
-    _section("Conditions", [
-        {"TYPE": c.type, "STATUS": c.status, "FOR": since(c.last_transition_time, now), "REASON": str(c.reason),
-         "MESSAGE": c.message}
-        for c in status.conditions
-    ])  # fmt: skip
-    _section("Turned away", [
-        {"OFFERS": str(n), "FAIL AT": str(reason)}
-        for reason, n in sorted(status.market.rejected.items(), key=lambda item: -item[1])
-    ])  # fmt: skip
-    _section("Last done", [
-        {"DO": p.action, "ABOUT": p.about, "REASON": str(p.reason), "WHY": p.why} for p in status.plan
-    ])  # fmt: skip
-    _section("Instances", [records.instance(i, known.thought(i), now).cells for i in mine if i.billable])
-    _section("Gone", [
-        {"NAME": records.name_of(i), "MACHINE": str(i.machine_id), "COST": money(records.cost(i, now)),
-         "WHY": i.detail or str(i.reason)}
-        for i in mine if not i.billable
-    ])  # fmt: skip
-    _events(events, now)
+    }
 
 
 def _instance(known: "Books", instance: "Instance", form: str) -> None:
@@ -112,12 +116,12 @@ def _instance(known: "Books", instance: "Instance", form: str) -> None:
         "Age": span((instance.ended_at or now) - instance.created_at),
         "Contract": f"until {iso(instance.ends_at)}" if instance.ends_at is not None else "",
     })  # fmt: skip
-    _section("Runs", [
-        {"AGE": since(r.ended_at, now), "RATE": rate(r.rate), "REASON": str(r.reason),
-         "WIDTH": NOTHING if r.concurrency is None else str(r.concurrency), "TOOK": span(r.ended_at - r.started_at),
-         "DETAIL": r.detail}
+    made = [
+        (since(r.ended_at, now), rate(r.rate), str(r.reason), str(r.concurrency or NOTHING),
+         span(r.ended_at - r.started_at), r.detail)
         for r in runs
-    ])  # fmt: skip
+    ]  # fmt: skip
+    _section("Runs", _rows("AGE RATE REASON WIDTH TOOK DETAIL", made))
     _events(events, now)
 
 
@@ -151,6 +155,11 @@ def _facts(facts: Mapping[str, str]) -> None:
     for title, text in facts.items():
         if text:
             click.echo(f"{title + ':':<{WIDTH}} {text}")
+
+
+def _rows(titles: str, rows: Sequence[Sequence[str]]) -> list[dict[str, str]]:
+    """Rows of cells under titles, which are words."""
+    return [dict(zip(titles.split(), row, strict=True)) for row in rows]
 
 
 def _section(title: str, rows: Sequence[Mapping[str, str]]) -> None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 STALLED, TIMED_OUT, INTERRUPTED, TERMINATED = 1, 3, 130, 143
 
+SHOW_CURSOR = "\x1b[?25h"  # which a live view has hidden
+
 Statuses = tuple[FleetStatus, ...]
 
 
@@ -42,7 +44,7 @@ class Stop:
     def ask(self, code: int) -> None:
         """Stop after this pass, or at once if none is under way. Asked a second time by a signal, end the process."""
         if self.code in {INTERRUPTED, TERMINATED}:
-            sys.stdout.flush()
+            print(SHOW_CURSOR if sys.stdout.isatty() else "", end="", flush=True)
             os._exit(code)
         self.code = code
         self._wake()

@@ -19,6 +19,7 @@ from controller.bench.ssh import ssh_connector
 from controller.bench.work import Target
 from controller.ledger.sqlite import Ledger
 from controller.loop.passes import Loop
+from controller.loop.ports import Hosts, Secrets
 from controller.model.env import resolve_env
 from controller.model.fleet import Fleet
 from controller.runtime.clock import Clock
@@ -66,17 +67,8 @@ async def running(
             new_id=new_id or id_maker(settings.clock),
             reattach=attach,
         )
-        loop = Loop(
-            provider=client,
-            hosts=BenchHosts(bench=bench, secrets=environment),
-            ledger=ledger,
-            clock=settings.clock,
-            secrets=environment,
-            new_id=new_id or id_maker(settings.clock),
-            owner=settings.owner,
-            limits=settings.limits,
-            pace=settings.pace,
-        )
+        hosts = BenchHosts(bench=bench, secrets=environment)
+        loop = _loop(settings, client, hosts, ledger, secrets=environment, new_id=new_id)
         try:
             yield Running(loop=loop, ledger=ledger, client=client)
         finally:
@@ -92,20 +84,32 @@ async def asking(settings: Settings) -> AsyncIterator[Loop]:
     ledger = Ledger.copy(settings.ledger)
     client = VastClient(api_key=settings.api_key, url=settings.url, clock=settings.clock)
     try:
-        yield Loop(
-            provider=client,
-            hosts=NoHosts(),
-            ledger=ledger,
-            clock=settings.clock,
-            secrets=lambda _fleet: {},
-            new_id=id_maker(settings.clock),
-            owner=settings.owner,
-            limits=settings.limits,
-            pace=settings.pace,
-        )
+        yield _loop(settings, client, NoHosts(), ledger, secrets=lambda _fleet: {}, new_id=None)
     finally:
         await client.close()
         ledger.close()
+
+
+def _loop(
+    settings: Settings,
+    client: VastClient,
+    hosts: Hosts,
+    ledger: Ledger,
+    *,
+    secrets: Secrets,
+    new_id: Callable[[], str] | None,
+) -> Loop:
+    return Loop(
+        provider=client,
+        hosts=hosts,
+        ledger=ledger,
+        clock=settings.clock,
+        secrets=secrets,
+        new_id=new_id or id_maker(settings.clock),
+        owner=settings.owner,
+        limits=settings.limits,
+        pace=settings.pace,
+    )
 
 
 def id_maker(clock: Clock) -> Callable[[], str]:

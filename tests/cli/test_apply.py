@@ -7,7 +7,7 @@ from tests.cli.conftest import SECRET, Shell, manifest
 def test_a_fleet_comes_up_and_is_seen(emulated: Shell):
     """The command apply ends when the fleet is ready, then does nothing; all other commands tell the same story."""
     path = emulated.write("fleet.yaml", manifest())
-    done = emulated.run("apply", path)
+    done = emulated.run("apply", "-vv", path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "provers is ready: 2 instances" in done.stdout
     again = emulated.run("apply", path)
@@ -29,8 +29,14 @@ def test_a_fleet_comes_up_and_is_seen(emulated: Shell):
     ]
     assert all(told)
     assert all("Measured" in text for text in told[:5])
-    said = "".join([done.stdout, done.stderr, *told, (emulated.directory / "ledger.db").read_bytes().decode("latin-1")])
-    assert SECRET not in said
+    following = emulated.start("events", "--follow")
+    following.until("TargetReached")
+    code, events = following.stop(signal.SIGINT)
+    assert code == 130
+    said = "".join(
+        [events, done.stdout, done.stderr, *told, (emulated.directory / "ledger.db").read_bytes().decode("latin-1")]
+    )
+    assert all(secret not in said for secret in (SECRET, "SECRET-instance-key", "SECRET-jupyter-token"))
     assert emulated.env["VAST_API_KEY"] not in said
 
 
