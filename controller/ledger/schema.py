@@ -8,7 +8,8 @@ STEPS: tuple[str, ...] = (
     CREATE TABLE instances (
         nonce TEXT PRIMARY KEY, fleet TEXT NOT NULL, label TEXT NOT NULL, shape TEXT NOT NULL, gpu TEXT NOT NULL,
         gpu_count INTEGER NOT NULL, machine_id INTEGER NOT NULL, price INTEGER NOT NULL, disk_gib REAL NOT NULL,
-        workload TEXT NOT NULL, phase TEXT NOT NULL, phase_since REAL NOT NULL, reason TEXT NOT NULL, detail TEXT NOT NULL,
+        workload TEXT NOT NULL, phase TEXT NOT NULL, phase_since REAL NOT NULL, reason TEXT NOT NULL,
+        detail TEXT NOT NULL,
         created_at REAL NOT NULL, offer_id INTEGER, host_id INTEGER, country TEXT, instance_id INTEGER UNIQUE,
         launched_at REAL, prepared_at REAL, admitted_at REAL, checked_at REAL, ends_at REAL, absent_since REAL,
         trouble_since REAL, failures INTEGER NOT NULL, not_before REAL NOT NULL, host_key TEXT,
@@ -30,6 +31,8 @@ STEPS: tuple[str, ...] = (
         number INTEGER PRIMARY KEY, at REAL NOT NULL, fleet TEXT NOT NULL, about TEXT NOT NULL, kind TEXT NOT NULL,
         reason TEXT NOT NULL, message TEXT NOT NULL
     ) STRICT;
-    CREATE TABLE fleets (name TEXT PRIMARY KEY, deleting INTEGER NOT NULL DEFAULT 0, status TEXT NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE fleets (
+        name TEXT PRIMARY KEY, deleting INTEGER NOT NULL DEFAULT 0, status TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
     """,
 )

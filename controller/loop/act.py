@@ -1,7 +1,7 @@
 """The only place where decisions take effect. What is about to be done is written down before it is done.
 
-The order matters, and tests fail if it is swapped: the intent to rent before the create call; the phase Destroying before the destroy
-call; a fresh look before anything is destroyed; the budget once more before anything is rented.
+The order matters, and tests fail if it is swapped: the intent to rent before the create call; the phase Destroying
+before the destroy call; a fresh look before anything is destroyed; the budget once more before anything is rented.
 """
 
 from collections.abc import Callable, Mapping
@@ -62,24 +62,24 @@ class Acts:
         try:
             match action:
                 case Note():
-                    self._note(action)
+                    done = self._note(action)
                 case Begin():
-                    return self._begin(action, fleet, seen, failed)
+                    done = self._begin(action, fleet, seen, failed)
                 case Confirm():
-                    return await self._confirm(action)
+                    done = await self._confirm(action)
                 case Release():
-                    return await self._release(action, fleet, seen)
+                    done = await self._release(action, fleet, seen)
                 case Resume():
-                    return await self._resume(action)
+                    done = await self._resume(action)
                 case Destroy():
-                    return await self._destroy(action)
+                    done = await self._destroy(action)
                 case Rent():
-                    return await self._rent(action, fleet)
+                    done = await self._rent(action, fleet)
         except Fault as fault:
             return Done(action=action, fault=fault)
-        return Done(action=action)
+        return done
 
-    def _note(self, note: Note) -> None:
+    def _note(self, note: Note) -> Done:
         self._ledger.put(note.instance)
         for backoff in note.backoffs:
             self._ledger.put_backoff(backoff)
@@ -87,6 +87,7 @@ class Acts:
             self._ledger.drop_backoff(scope, key)
         for said in note.events:
             self._ledger.add_event(said)
+        return Done(action=note)
 
     def _begin(
         self, begin: Begin, fleet: Fleet | None, seen: Mapping[str, Sighting], failed: Mapping[str, Run]
@@ -141,7 +142,8 @@ class Acts:
         quiesced = fleet is not None and fleet.spec.instance.stop and row is not None and row.actual == "running"
         if quiesced and fleet is not None and row is not None and instance.admitted_at is not None:
             leaving = in_phase(instance, Phase.RELEASING, release.reason, now=now, detail=release.why)
-            self._write(leaving, event(leaving, release.reason, f"released: {release.why}", now=now), *release.backoffs)
+            said = event(leaving, release.reason, f"released: {release.why}", now=now, kind=_kind(release.reason))
+            self._write(leaving, said, *release.backoffs)
             self._jobs.begin(Order(job="quiesce", instance=leaving, endpoints=row.endpoints, fleet=fleet))
             return Done(action=release)
         destroy = Destroy(instance=instance, reason=release.reason, why=release.why, actual=release.actual)
@@ -178,7 +180,7 @@ class Acts:
         if destroy.instance.phase is Phase.DESTROYING:
             return destroy.instance
         leaving = in_phase(destroy.instance, Phase.DESTROYING, destroy.reason, now=now, detail=destroy.why)
-        said = event(leaving, destroy.reason, f"destroying: {destroy.why}", now=now)
+        said = event(leaving, destroy.reason, f"destroying: {destroy.why}", now=now, kind=_kind(destroy.reason))
         self._write(leaving, said, *blocks)
         return leaving
 
@@ -271,6 +273,13 @@ class Acts:
         for block in blocks:
             self._ledger.put_backoff(block)
         self._ledger.add_event(said)
+
+
+EXPECTED = frozenset({Reason.SURPLUS, Reason.DELETED, Reason.OUTDATED, Reason.CONTRACT_ENDING})
+
+
+def _kind(reason: Reason) -> str:
+    return "Normal" if reason in EXPECTED else "Warning"
 
 
 def _block(fault: Fault, rent: Rent, intent: Instance, known: tuple[Backoff, ...], *, now: float) -> Backoff:

@@ -1,4 +1,7 @@
-"""Which runs speak for an instance and for a machine, and what they say: the ledger's runs, put before the judge. Pure."""
+"""Which runs speak for an instance and for a machine, and what they say: the ledger's runs, put before the judge.
+
+Pure.
+"""
 
 import math
 from collections import defaultdict
@@ -10,7 +13,7 @@ from controller.judge.verdict import judge
 from controller.model.fleet import Fleet, Shape
 from controller.model.instance import Decision, Instance, Run, Verdict
 
-SOON = 600.0  # seconds; belief ages over days, so that verdicts within such a span are one and the same
+SOON = 3600.0  # seconds; belief ages over days, so that verdicts within such a span are one and the same
 PRIOR_MACHINES = 3  # the floor counts as much as so many measured machines, for a machine never measured
 
 
@@ -47,7 +50,10 @@ def machines(runs: Iterable[Run], fleet: Fleet, *, now: float) -> dict[tuple[int
 
 
 def typical(fleet: Fleet, known: dict[tuple[int, str], tuple[float, Decision]]) -> dict[str, float]:
-    """By shape: what to expect of a machine never measured. Slow ones count too, or the rest would look better than they are."""
+    """By shape: what to expect of a machine never measured.
+
+    Slow ones count too, or the rest would look better than they are.
+    """
     return {
         shape.key: fmean(
             [shape.min_rate] * PRIOR_MACHINES + [rate for (_, key), (rate, _) in known.items() if key == shape.key]

@@ -1,7 +1,7 @@
 """Work on instances that outlasts a pass: each job is one task of this process, at most one an instance.
 
-A job's end is written to the ledger at once, and wakes the loop. A job that dies with the process is simply begun again: what an
-instance needs next is read from its record, not from here.
+A job's end is written to the ledger at once, and wakes the loop. A job that dies with the process is simply begun
+again: what an instance needs next is read from its record, not from here.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class Jobs:
         return dict(self._jobs)
 
     def begin(self, order: Order) -> bool:
-        """Start a job, unless the instance has one, or its machine is being measured: two measurements would disturb each other."""
+        """Start a job, unless the instance has one or its machine is being measured: two would disturb each other."""
         nonce, machine = order.instance.nonce, order.instance.machine_id
         measured = {self._machines[n] for n, job in self._jobs.items() if job.kind == "measure"}
         if nonce in self._tasks or (order.job == "measure" and machine in measured):

@@ -1,4 +1,4 @@
-"""The first half of a pass: what exists, what it means for the ledger, what the runs say, and what the market offers."""
+"""The first half of a pass: what exists, what that means for the ledger, what the runs say, what the market offers."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -102,7 +102,7 @@ class Observer:
         return self.with_experience(facts) if pending else facts
 
     def with_experience(self, facts: Facts) -> Facts:
-        """The facts, with what is to be expected of machines: needed only while something is on its way or to be rented."""
+        """The facts, with what to expect of machines: needed only while something is on its way or to be rented."""
         if facts.fleet is None:
             return facts
         runs = self._ledger.runs()
@@ -151,7 +151,8 @@ class Observer:
         if bound is not None and bound != str(account.id):
             raise Misconfigured(
                 Reason.ACCOUNT_CHANGED,
-                f"this ledger belongs to vast.ai account {bound}, the key to account {account.id}; use that account's key, or another --ledger",
+                f"this ledger belongs to vast.ai account {bound}, the key to account {account.id}; "
+                "use that account's key, or another --ledger",
             )
         if bound is None:
             self._ledger.put_fact("account", str(account.id))
@@ -194,7 +195,10 @@ class Observer:
         self._ledger.add_event(event(twin, Reason.STRAY, why, now=now, kind="Warning"))
 
     def _adopt(self, strays: Iterable[tuple[Mark, Sighting]], fleets: Sequence[Fleet]) -> dict[str, Sighting]:
-        """Take back what carries our mark though the ledger was lost. What belongs to a fleet nobody asked for is only told of."""
+        """Take back what carries our mark though the ledger was lost.
+
+        What belongs to a fleet nobody asked for is only told of.
+        """
         now = self._clock.now()
         by_name = {fleet.name: fleet for fleet in fleets}
         taken: dict[str, Sighting] = {}

@@ -2,8 +2,8 @@
 
     observe ─► judge ─► plan ─► act ─► report        for every fleet, on one listing
 
-Level-triggered: a pass goes by what it sees and by the ledger, never by what an earlier pass meant to do. Between passes jobs run on
-the instances; a pass begins when one ends, when something is due, or when the pace says so.
+Level-triggered: a pass goes by what it sees and by the ledger, never by what an earlier pass meant to do. Between
+passes jobs run on the instances; a pass begins when one ends, when something is due, or when the pace says so.
 """
 
 import asyncio
@@ -26,7 +26,8 @@ from controller.plan.fleet import Plan, plan, rent
 from controller.plan.limits import Limits
 from controller.plan.outcome import JobEnd, after_job
 from controller.plan.track import event, in_phase
-from controller.report.fleet import Found, events, status
+from controller.report.conditions import Found
+from controller.report.fleet import news, status
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ class Pace:
 
     active: float = 15.0  # while something is on its way
     steady: float = 60.0  # while all is well
-    retry: float = 300.0  # the longest wait after faults, which doubles from `active`
+    retry: float = 300.0  # the longest wait while vast.ai fails or the market has nothing; it doubles from `active`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +84,7 @@ class Loop:
             owner=owner,
             limits=self._limits,
         )
-        self._faulty_passes = 0
+        self._idle_passes = 0
         self._recovered = False
 
     async def once(self, fleets: Sequence[Fleet]) -> tuple[FleetStatus, ...]:
@@ -94,8 +95,8 @@ class Loop:
         names = sorted({*by_name, *self._ledger.deleting(), *(i.fleet for i in self._ledger.instances())})
         statuses = [await self._pass_over(name, by_name.get(name), seen) for name in names]
         moving = any(said.pending or said.leaving for said in statuses)
-        faulty = seen.listing is None or (not moving and any(_trying(said) for said in statuses))
-        self._faulty_passes = self._faulty_passes + 1 if faulty else 0
+        waiting = not moving and not all(said.ready for said in statuses)
+        self._idle_passes = self._idle_passes + 1 if seen.listing is None or waiting else 0
         return tuple(statuses)
 
     async def intend(self, fleets: Sequence[Fleet]) -> tuple[Intended, ...]:
@@ -107,7 +108,10 @@ class Loop:
     async def keep(
         self, source: Callable[[], Sequence[Fleet]], *, until: Callable[[tuple[FleetStatus, ...]], bool]
     ) -> tuple[FleetStatus, ...]:
-        """Pass, wait, and pass again, until the statuses satisfy `until`. `source` is asked for the fleets before each pass."""
+        """Pass, wait, and pass again, until the statuses satisfy `until`.
+
+        `source` is asked for the fleets before each pass.
+        """
         while True:
             self.jobs.wake.clear()
             statuses = await self.once(source())
@@ -124,7 +128,9 @@ class Loop:
         done = [await self._perform(action, intended, seen) for action in _harm_first(intended)]
         faults = [*intended.faults, *(d.fault for d in done if d.fault is not None)]
         faults += await self._rent(intended, seen)
-        after = self._observer.facts(name, fleet, seen, self.jobs.running())
+        after = intended.facts
+        if intended.actions:
+            after = self._observer.facts(name, fleet, seen, self.jobs.running())
         text = self._ledger.statuses().get(name, "{}")
         before = FleetStatus.model_validate_json(text) if text != "{}" else None
         found = Found(
@@ -135,9 +141,9 @@ class Loop:
             market=intended.market,
             before=before,
         )
-        said = status(found)
-        for news in events(before, said, now=self._clock.now()):
-            self._ledger.add_event(news)
+        said, told = news(before, status(found))
+        for event_ in told:
+            self._ledger.add_event(event_)
         self._ledger.put_status(name, said.model_dump_json(by_alias=True))
         if after.deleting and seen.listing is not None and not after.instances:
             self._ledger.set_deleting(name, deleting=False)
@@ -206,8 +212,8 @@ class Loop:
             self._ledger.add_event(said)
 
     def _until_next(self, statuses: tuple[FleetStatus, ...]) -> float:
-        if self._faulty_passes:
-            return min(self._pace.retry, self._pace.active * 2.0 ** min(self._faulty_passes - 1, 16))
+        if self._idle_passes:
+            return min(self._pace.retry, self._pace.active * 2.0 ** min(self._idle_passes - 1, 16))
         return self._pace.steady if all(said.ready for said in statuses) else self._pace.active
 
     async def _wait(self, seconds: float) -> None:
@@ -227,8 +233,3 @@ def _harm_first(intended: Intended) -> list[Action]:
     order = {"Note": 0, "Destroy": 1, "Release": 1, "Confirm": 2, "Resume": 3, "Begin": 3}
     actions = [action for action in intended.actions if not isinstance(action, Rent)]
     return sorted(actions, key=lambda action: order[type(action).__name__])
-
-
-def _trying(said: FleetStatus) -> bool:
-    reconciling = said.condition("Reconciling")
-    return reconciling is not None and reconciling.reason is Reason.PROGRESSING_WITH_RETRY

@@ -1,4 +1,7 @@
-"""What the loop needs of the world, in its own words. `runtime/` wires the real things; a simulated week wires others."""
+"""What the loop needs of the world, in its own words.
+
+`runtime/` wires the real things; a simulated week wires others.
+"""
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager

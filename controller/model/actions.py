@@ -1,4 +1,7 @@
-"""What the planner decides: frozen values, each with its reason, performed only by `loop/act.py`. A dry run prints them."""
+"""What the planner decides: frozen values, each with its reason, performed only by `loop/act.py`.
+
+A dry run prints them.
+"""
 
 from dataclasses import dataclass
 
@@ -27,9 +30,12 @@ class Rent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """Give an instance up: quiesce what it does, then destroy it. `actual` is the state that was relied on, None if none was.
+    """Give an instance up: quiesce what it does, then destroy it.
 
-    Before the destroy call the instance is read again: if it no longer carries our label, or its state is not `actual` any more, it is dropped.
+    `actual` is the state that was relied on, None if none was.
+
+    Before the destroy call the instance is read again: if it no longer carries our label, or its state is not
+    `actual` any more, it is dropped.
     """
 
     instance: Instance

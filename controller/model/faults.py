@@ -1,4 +1,6 @@
-"""What went wrong outside, named by what to do next. Every foreign exception becomes one of these at its room's one boundary.
+"""What went wrong outside, named by what to do next.
+
+Every foreign exception becomes one of these at its room's one boundary.
 
     Fault
     ├── Retry          not done, harmless to ask again later (`after` seconds, when known)

@@ -67,7 +67,10 @@ class Instance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One benchmark of one instance, with the conditions it was made under. A run without a rate says only that it failed."""
+    """One benchmark of one instance, with the conditions it was made under.
+
+    A run without a rate says only that it failed.
+    """
 
     id: str
     nonce: str

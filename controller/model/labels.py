@@ -2,8 +2,8 @@
 
     vf/<owner>/<fleet>/<nonce>
 
-The nonce ends in a check over owner, fleet and id, so that a label typed by hand, copied to another fleet or cut short is not ours.
-Labels are the only trace of a create whose answer was lost, and of a fleet whose ledger was lost.
+The nonce ends in a check over owner, fleet and id, so that a label typed by hand, copied to another fleet or cut
+short is not ours. Labels are the only trace of a create whose answer was lost, and of a fleet whose ledger was lost.
 """
 
 import hashlib

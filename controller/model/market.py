@@ -1,4 +1,6 @@
-"""What vast.ai shows us: offers for rent and instances that exist. Values as read, None where vast.ai said nothing usable.
+"""What vast.ai shows us: offers for rent and instances that exist.
+
+Values as read, None where vast.ai said nothing usable.
 
 Made by `vast/`, read by `plan/` and `loop/`.
 """
@@ -110,7 +112,7 @@ class CreateRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceIncrease:
-    """A host's proposal to raise the price of a running contract; ignoring it keeps the old price until the contract ends."""
+    """A host's proposal to raise a running contract's price; ignored, the old price holds until the contract ends."""
 
     id: int
     instance_id: int

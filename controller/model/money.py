@@ -1,6 +1,7 @@
 """Money as whole micro-dollars, so that three offers at 0.30 cost exactly 0.90.
 
-Every price inside the controller is a `MicroUsd` an hour; floats of dollars exist only at the wire, in the manifest and in print.
+Every price inside the controller is a `MicroUsd` an hour; floats of dollars exist only at the wire, in the manifest
+and in print.
 """
 
 import math
@@ -10,7 +11,10 @@ MICRO = 1_000_000
 
 
 def micro(usd: float) -> MicroUsd:
-    """Dollars to the nearest micro-dollar. Raises ValueError on NaN, infinity and negative sums: unreadable is never free."""
+    """Dollars to the nearest micro-dollar.
+
+    Raises ValueError on NaN, infinity and negative sums: unreadable is never free.
+    """
     if not math.isfinite(usd) or usd < 0:
         raise ValueError(f"{usd!r} is not an amount of money")
     return round(usd * MICRO)

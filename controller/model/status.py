@@ -77,7 +77,6 @@ class FleetStatus(_Said):
     reserved_per_hour: float = 0.0
     budget_per_hour: float = 0.0
     cost_per_unit: float | None = None
-    spent: float = 0.0
     credit_runway_hours: float | None = None
     conditions: tuple[Condition, ...] = ()
     market: Market = Market()
@@ -86,9 +85,9 @@ class FleetStatus(_Said):
     recheck_hours: float = 24.0
     shapes: tuple[ShapeStatus, ...] = ()
     instances: tuple[InstanceStatus, ...] = ()
+    told: str = ""  # the status and reason of Ready that the last event spoke of
     created_at: float | None = None
     last_pass: float | None = None
-    next_pass: float | None = None
 
     def condition(self, kind: str) -> Condition | None:
         """The condition of that type."""

@@ -1,4 +1,7 @@
-"""What is not tried again, and for how long, after which failure. A success forgets; the waits double up to a ceiling."""
+"""What is not tried again, and for how long, after which failure.
+
+A success forgets; the waits double up to a ceiling.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,9 @@
-"""Which offers to rent. A target of instances gets the fastest set that the budget buys; a target of rate, the cheapest that reaches it.
+"""Which offers to rent.
 
-Greedy by price, by expected rate per dollar, and along the price of money between the two, then improved by single changes:
-add, drop, swap. bench/ holds the outcome against the exact optimum.
+A target of instances gets the fastest set that the budget buys; a target of rate, the cheapest that reaches it.
+
+Greedy by price, by expected rate per dollar, and along the price of money between the two, then improved by single
+changes: add, drop, swap. bench/ holds the outcome against the exact optimum.
 """
 
 from collections import Counter
@@ -37,7 +39,10 @@ class Wanted:
 
 
 def choose(candidates: Iterable[Candidate], wanted: Wanted) -> tuple[Candidate, ...]:
-    """The set to rent, most rate per dollar first. Never over budget, count or a shape's bounds; one offer a machine."""
+    """The set to rent, most rate per dollar first.
+
+    Never over budget, count or a shape's bounds; one offer a machine.
+    """
     pool = _classes(candidates)
     everything = [candidate for group in pool for candidate in group]
     orders: list[Callable[[Candidate], float]] = [lambda c: c.price, lambda c: -c.rate / c.price]

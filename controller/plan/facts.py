@@ -1,4 +1,7 @@
-"""What the planner goes by for one fleet: the manifest, what was seen, and what we think of it. Frozen, so a plan can be repeated."""
+"""What the planner goes by for one fleet: the manifest, what was seen, and what we think of it.
+
+Frozen, so a plan can be repeated.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,8 @@
-"""What a fleet as a whole needs: less when it is over budget or target, replacements, and more when something is missing.
+"""What a fleet as a whole needs: less when it is over budget or target, replacements, more when something is missing.
 
-Order in which instances are given up, for whatever reason the fleet has: those not admitted yet, then by rate per dollar, worst first,
-then the youngest. `plan` is asked twice in a pass: without offers it says what is missing, with them it says what to rent.
+Order in which instances are given up, for whatever reason the fleet has: those not admitted yet, then by rate per
+dollar, worst first, then the youngest. `plan` is asked twice in a pass: without offers it says what is missing, with
+them it says what to rent.
 """
 
 from collections import Counter
@@ -141,7 +142,7 @@ def _shapeless(facts: Facts, fleet: Fleet, going: set[str]) -> list[Release]:
 
 
 def _rechecks_bounded(steps: list[Action], facts: Facts, fleet: Fleet) -> list[Action]:
-    """Keep as many re-checks as maxUnavailable allows, one at the least: an instance being measured does not produce."""
+    """Keep as many re-checks as maxUnavailable allows, at least one: an instance being measured produces nothing."""
     room = max(1, fleet.spec.disruption.max_unavailable) - sum(i.phase is Phase.MEASURING for i in facts.working)
     kept: list[Action] = []
     for step in steps:

@@ -1,4 +1,7 @@
-"""How long each phase may last and how often it is tried: every number the planner goes by, with its unit. Passed in, never imported."""
+"""How long each phase may last and how often it is tried: every number the planner goes by, with its unit.
+
+Passed in, never imported.
+"""
 
 from dataclasses import dataclass
 

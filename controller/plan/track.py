@@ -1,6 +1,7 @@
 """What a complete listing says about the instances in the ledger: which row is whose, what changed, what is missing.
 
-Called once a pass, before anything is decided. An instance is matched by its label, to the letter; the id must agree where it is known.
+Called once a pass, before anything is decided. An instance is matched by its label, to the letter; the id must agree
+where it is known.
 """
 
 from collections.abc import Callable, Iterable
@@ -146,7 +147,7 @@ def _identified(instance: Instance, row: Sighting, *, now: float) -> tuple[Insta
 
 
 def _priced(instance: Instance, row: Sighting, *, now: float) -> tuple[Instance, tuple[Event, ...]]:
-    """The dearest price seen counts: a stopped instance shows its storage alone, and goes back to the full price when it starts."""
+    """The dearest price seen counts: a stopped instance shows its storage alone, and the full price once it starts."""
     if row.price is None or row.price <= instance.price:
         return instance, ()
     text = f"costs {dollars(row.price)}/h, {dollars(instance.price)}/h before"

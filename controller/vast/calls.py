@@ -21,18 +21,21 @@ class Call:
     """One endpoint.
 
     `interval`: the least seconds between two of these calls, as vast.ai's documentation states them; its servers' real
-    thresholds are not public. `repeatable`: doing it twice is doing it once, so a lost answer may be asked for again.
+    thresholds are not public. `burst`: how many may follow each other at once, if as many intervals pass before the
+    next.
+    `repeatable`: doing it twice is doing it once, so a lost answer may be asked for again.
     """
 
     name: str
     method: str
     path: str  # `{id}` stands for the offer's or the instance's id
     interval: float = 1.0
+    burst: int = 1
     repeatable: bool = True
     rank: Rank = Rank.OTHER
 
 
-SEARCH = Call(name="search", method="POST", path="/api/v0/bundles/", interval=6.0)
+SEARCH = Call(name="search", method="POST", path="/api/v0/bundles/", interval=6.0, burst=8)  # 10 a minute
 CREATE = Call(name="create", method="PUT", path="/api/v0/asks/{id}/", interval=4.5, repeatable=False, rank=Rank.CREATE)
 LIST = Call(name="list", method="GET", path="/api/v1/instances/", rank=Rank.LIST)
 GET = Call(name="get", method="GET", path="/api/v0/instances/{id}/", interval=2.0)

@@ -1,18 +1,18 @@
 """The pace at which vast.ai is called, so that its rate limits are met by waiting here and not by refusals there.
 
-Two buckets of one token each: the endpoint's own, and one that all calls share and that serves the most urgent first.
+Two buckets: the endpoint's own, with as many tokens as its burst, and one that all calls share, the most urgent first.
 `http` takes a turn before each call it sends, and defers an endpoint that answered 429.
 """
 
 import asyncio
 import heapq
 import itertools
-from collections import defaultdict
+from collections import defaultdict, deque
 from typing import Protocol
 
 from controller.vast.calls import Call, Rank
 
-BETWEEN_CALLS_S = 0.2  # of whatever kind
+BETWEEN_CALLS_S = 0.05  # of whatever kind
 SLACK_S = 0.1  # the server measures arrivals, and the network brings some calls closer together
 SHORTEST_SLEEP_S = 0.001  # a clock of unix seconds in a float cannot be slept up to exactly
 
@@ -38,6 +38,7 @@ class Pace:
         self._shared = shared
         self._own_turn: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._own_free_at: dict[str, float] = {}
+        self._own_sent: defaultdict[str, deque[float]] = defaultdict(deque)
         self._free_at = 0.0
         self._waiting: list[tuple[Rank, int]] = []
         self._serial = itertools.count()
@@ -49,12 +50,20 @@ class Pace:
             while (wait := self._own_free_at.get(call.name, 0.0) - self._clock.now()) > 0:
                 await self._clock.sleep(max(wait, SHORTEST_SLEEP_S))
             await self._shared_turn(call.rank)
-            self.defer(call, call.interval + SLACK_S)
+            self._spend(call)
 
     def defer(self, call: Call, seconds: float) -> None:
         """Let no further `call` through for so many seconds."""
         until = self._clock.now() + seconds
         self._own_free_at[call.name] = max(until, self._own_free_at.get(call.name, 0.0))
+
+    def _spend(self, call: Call) -> None:
+        """Take a token of the endpoint's: the next but `burst` may come when as many intervals have passed."""
+        sent = self._own_sent[call.name]
+        sent.append(self._clock.now())
+        if len(sent) >= call.burst:
+            first = sent.popleft()
+            self.defer(call, first + call.burst * call.interval + SLACK_S - self._clock.now())
 
     async def _shared_turn(self, rank: Rank) -> None:
         """Wait at the head of the queue for the shared token; whoever is behind waits for the queue to move."""

@@ -12,7 +12,7 @@ from tests.journeys.stage import ORIGIN, fleet, stage
 
 pytestmark = pytest.mark.looptime
 
-WEEK = 2 * 86400.0
+WEEK = 7 * 86400.0
 BUDGET = 2.6
 FOREIGN = (None, "", "alice-training", "vf", "vf/tests", "vf/tests/provers/short", "vf/other/provers/x", "プロバー", "C.123")
 LATER = (95, 2 * WEEK)  # seconds: when everybody else has rented
@@ -39,7 +39,7 @@ TROUBLES: list[dict[str, object]] = [
 
 async def live_a_week(folder: Path, seed: int) -> list[str]:
     """Run a controller for a week of troubles and restarts drawn from the seed, and hold it to its promises; its ledger."""
-    here = stage(folder, seed=seed, pace=Pace(active=30, steady=300), troubles=TROUBLES, credit=1000)
+    here = stage(folder, seed=seed, pace=Pace(active=60, steady=600), troubles=TROUBLES, credit=1000)
     foreign = await here.rent_foreign(*FOREIGN)
     theirs = here.emulator.peak_committed_per_hour
     rng = random.Random(seed)
@@ -60,6 +60,7 @@ async def live_a_week(folder: Path, seed: int) -> list[str]:
     assert here.emulator.peak_committed_per_hour - theirs <= BUDGET * 1.2 + 1e-6, "the budget was exceeded"
     assert len([i for i in records if i.admitted_at is not None and i.billable]) >= 4, "the fleet was not held"
     await here.emulator.close()
+    print(here.emulator.calls, len(records), here.emulator.total_billed)
     return lines
 
 

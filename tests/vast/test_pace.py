@@ -26,12 +26,21 @@ async def times(pace: Pace, *wanted: Call) -> list[tuple[str, float]]:
     return came
 
 
-@pytest.mark.parametrize("call", [calls.CREATE, calls.SEARCH, calls.LIST, calls.GET, calls.DESTROY, calls.LABEL])
+@pytest.mark.parametrize("call", [calls.CREATE, calls.LIST, calls.GET, calls.DESTROY, calls.LABEL])
 async def test_spaces_one_endpoint(call, clock):
     """Two calls of one endpoint are its interval apart, and a little more; the first waits for nothing."""
     gap = call.interval + SLACK_S
     came = await times(Pace(clock), call, call, call)
     assert [at for _, at in came] == pytest.approx([0, gap, 2 * gap], abs=0.01)
+
+
+async def test_a_burst_is_paid_back(clock):
+    """Searches may follow each other at once up to the burst; no span of a burst's intervals ever holds more."""
+    span = calls.SEARCH.burst * calls.SEARCH.interval
+    came = [at for _, at in await times(Pace(clock), *[calls.SEARCH] * (3 * calls.SEARCH.burst))]
+    assert came[calls.SEARCH.burst - 1] < 1.0
+    for first, after in zip(came, came[calls.SEARCH.burst :], strict=False):
+        assert after - first >= span
 
 
 async def test_urgent_first(clock):
