@@ -116,6 +116,8 @@ def _short(found: Found, said: FleetStatus) -> Triple | None:
     elif plan.doomed:
         why = f"{len(plan.doomed)} to be replaced: {next(iter(plan.doomed.values()))}"
         said_short = "False", Reason.REPLACING, f"{_held(said)}; {why}"
+    elif _target_met(found, said)[0] != "True":
+        said_short = "False", Reason.FILLING, _held(said)
     elif facts.leaving:
         said_short = "False", Reason.TEARING_DOWN, f"{_held(said)}; {len(facts.leaving)} being destroyed"
     return said_short

@@ -45,12 +45,13 @@ async def running(
     transport: httpx.AsyncBaseTransport | None = None,
     connect: Connect | None = None,
     new_id: Callable[[], str] | None = None,
+    open_ledger: Callable[[Path], Ledger] = Ledger.open,
 ) -> AsyncIterator[Running]:
     """A controller, until the block ends. `transport`, `connect` and `new_id` take the place of HTTP, SSH and chance.
 
     Raises Misconfigured if the ledger can't be used.
     """
-    ledger = Ledger.open(settings.ledger)
+    ledger = open_ledger(settings.ledger)
     try:
         client = VastClient(api_key=settings.api_key, url=settings.url, clock=settings.clock, transport=transport)
         key = load_or_make_key(settings.ssh_key)

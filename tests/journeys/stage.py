@@ -18,6 +18,7 @@ from controller.emulator.clock import LoopClock
 from controller.emulator.host import ConnectionLost
 from controller.emulator.scenario import Scenario
 from controller.emulator.server import Emulator
+from controller.ledger.sqlite import Ledger
 from controller.loop.passes import Loop, Pace
 from controller.model.faults import Retry
 from controller.model.fleet import Fleet
@@ -43,11 +44,14 @@ spec:
   instance:
     image: {image}
     env: {{TOKEN: SECRET-env-marker}}
-  benchmark:
-    prepare: {{command: fetch-params, doneWhen: parameters ready}}
-    command: cuzk-bench batch --count 12 -c $CONCURRENCY --warmup $WARMUP
-    memory: {{reserveGiB: 100, perProofGiB: 6}}
+  benchmark: {benchmark}
 """
+CUZK = """
+    prepare: {command: fetch-params, doneWhen: parameters ready}
+    command: cuzk-bench batch --count 12 -c $CONCURRENCY --warmup $WARMUP
+    memory: {reserveGiB: 100, perProofGiB: 6}
+"""
+QUICK = "{command: json-bench, format: json}"
 
 
 def fleet(  # noqa: D103 - reads as its arguments
@@ -59,8 +63,10 @@ def fleet(  # noqa: D103 - reads as its arguments
     ram: int = 128,
     disk: int = 50,
     image: str = "example/prover:1.4",
+    benchmark: str = QUICK,
 ) -> Fleet:
-    text = FLEET.format(name=name, target=target, budget=budget, min_rate=min_rate, ram=ram, disk=disk, image=image)
+    values = {"name": name, "target": target, "budget": budget, "min_rate": min_rate, "ram": ram, "disk": disk}
+    text = FLEET.format(**values, image=image, benchmark=benchmark)
     return load_text(text, name="test.yaml")[0].fleet
 
 
@@ -121,8 +127,18 @@ class Stage:
             await asyncio.sleep(10)
         return rented
 
+    @property
+    def creates(self) -> int:
+        """How often something was asked to be rented."""
+        return self.emulator.calls["PUT /api/v0/asks/{id}/"]
+
     @asynccontextmanager
-    async def controller(self) -> AsyncIterator[Running]:
+    async def controller(
+        self,
+        *,
+        open_ledger: Callable[[Path], Ledger] = Ledger.open,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> AsyncIterator[Running]:
         clock = VirtualClock()
         rng = random.Random(f"{self.seed}/{clock.now()}")
         settings = Settings(
@@ -143,8 +159,9 @@ class Stage:
         async with running(
             settings,
             environ={},
-            transport=httpx.ASGITransport(app=self.emulator.app),
+            transport=transport or httpx.ASGITransport(app=self.emulator.app),
             connect=connect,
+            open_ledger=open_ledger,
             new_id=lambda: f"{rng.getrandbits(64):016x}",
         ) as made:
             yield made

@@ -8,7 +8,7 @@ import pytest
 
 from controller.loop.passes import Pace
 from controller.model.instance import Phase
-from tests.journeys.stage import ORIGIN, fleet, stage
+from tests.journeys.stage import CUZK, ORIGIN, fleet, stage
 
 pytestmark = pytest.mark.looptime
 
@@ -43,7 +43,7 @@ async def live_a_week(folder: Path, seed: int) -> list[str]:
     foreign = await here.rent_foreign(*FOREIGN)
     theirs = here.emulator.peak_committed_per_hour
     rng = random.Random(seed)
-    wanted = fleet(target="instances: 6", budget=BUDGET, min_rate=50)
+    wanted = fleet(target="instances: 6", budget=BUDGET, min_rate=50, benchmark=CUZK)
     lines: list[str] = []
     for until in [*sorted(rng.uniform(0, WEEK) for _ in range(6)), WEEK]:
         async with here.controller() as made:
