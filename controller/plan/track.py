@@ -40,12 +40,17 @@ def match(listing: Listing, *, owner: str, find: Callable[[str], Instance | None
         record = find(mark.nonce)
         if record is None:
             strays.append((mark, row))
-        elif record.instance_id not in {None, row.id} or mark.nonce in seen:
-            doubles.append((record, row))
-        elif record.phase is Phase.GONE:
+            continue
+        if record.instance_id not in {None, row.id} or mark.nonce in seen:
+            twin = find(twin_nonce(record, row))
+            if twin is None:
+                doubles.append((record, row))
+                continue
+            record = twin
+        if record.phase is Phase.GONE:
             back.append((record, row))
         else:
-            seen[mark.nonce] = row
+            seen[record.nonce] = row
     return Matches(seen=seen, strays=tuple(strays), doubles=tuple(doubles), back=tuple(back))
 
 
@@ -127,6 +132,33 @@ def adopted(mark: Mark, row: Sighting, *, shape: str, workload: str, now: float)
         ends_at=row.ends_at,
         cost_until=now,
     )
+
+
+def twin_nonce(record: Instance, row: Sighting) -> str:
+    """What the record of a second instance under one label is kept under."""
+    return f"{record.nonce}+{row.id}"
+
+
+def twin_of(record: Instance, row: Sighting, *, why: str, now: float) -> Instance:
+    """The record of a second instance under one label: on its way out, with a bill of its own."""
+    twin = replace(
+        record,
+        nonce=twin_nonce(record, row),
+        instance_id=row.id,
+        machine_id=row.machine_id or record.machine_id,
+        price=max(row.price or 0, record.price),
+        created_at=row.started_at or now,
+        launched_at=None,
+        prepared_at=None,
+        admitted_at=None,
+        checked_at=None,
+        absent_since=None,
+        ended_at=None,
+        destroy_calls=0,
+        cost=0,
+        cost_until=now,
+    )
+    return in_phase(twin, Phase.DESTROYING, Reason.STRAY, now=now, detail=why)
 
 
 def _charged(instance: Instance, now: float) -> Instance:
