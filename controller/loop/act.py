@@ -287,7 +287,7 @@ def _block(fault: Fault, rent: Rent, intent: Instance, known: tuple[Backoff, ...
     scope, key, wait = "offer", str(rent.offer.id), backoffs.OFFER
     after = None
     if isinstance(fault, Misconfigured):
-        scope, key, wait = "fleet", f"{intent.fleet}/{intent.workload}", backoffs.IMAGE
+        scope, key, wait = "fleet", f"{intent.fleet}/{intent.workload}", backoffs.REQUEST
     elif isinstance(fault, Retry):
         scope, key, wait, after = "account", "account", backoffs.ACCOUNT, fault.after
     elif fault.reason is Reason.SPEND_LIMITED:

@@ -1,13 +1,13 @@
 """The first half of a pass: what exists, what that means for the ledger, what the runs say, what the market offers."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from controller.loop import evidence
 from controller.loop.ports import Clock, Ledger, Provider
 from controller.model.faults import Fault, Misconfigured
-from controller.model.fleet import Fleet
+from controller.model.fleet import Fleet, Shape
 from controller.model.instance import Decision, Event, Instance, Job, Phase
 from controller.model.labels import Mark
 from controller.model.market import Listing, Offer, OfferQuery, Sighting
@@ -17,8 +17,8 @@ from controller.model.status import Market
 from controller.plan.facts import Facts
 from controller.plan.fleet import Plan, affordable
 from controller.plan.limits import Limits
-from controller.plan.offers import Candidate, sift
-from controller.plan.track import adopted, differs, event, in_phase, match, update
+from controller.plan.offers import Candidate, Sifted, sift
+from controller.plan.track import adopted, differs, event, in_phase, match, name_of, twin_of, update
 
 CREDIT_EVERY = 3600.0  # seconds between looks at the credit while nothing is rented
 CREDIT_FRESH = 60.0  # and before renting
@@ -58,9 +58,9 @@ class Observer:
             self._update(instance, seen.get(instance.nonce), listing)
         for record, row in matches.back:
             seen[record.nonce] = row
-            self._resurrect(record)
+            self._resurrect(record, row)
         for record, row in matches.doubles:
-            self._second(record, row)
+            seen |= self._second(record, row)
         seen |= self._adopt(matches.strays, fleets)
         return Observation(listing=listing, seen=seen)
 
@@ -115,8 +115,11 @@ class Observer:
             slow=frozenset(k for k, (_, said) in known.items() if said is Decision.REJECTED and k in recent),
         )
 
-    async def market(self, facts: Facts, plan: Plan) -> tuple[tuple[Candidate, ...], Market]:
-        """Search for every shape that may be rented, and hold each offer against the manifest and our experience."""
+    async def market(self, facts: Facts, plan: Plan, *, explain: bool) -> tuple[tuple[Candidate, ...], Market]:
+        """Search for every shape that may be rented, and hold each offer against the manifest and our experience.
+
+        Where nothing fits, or to `explain`, the search is repeated without places and reliability, to count what fell.
+        """
         fleet = facts.fleet
         if fleet is None:
             return (), Market()
@@ -126,8 +129,7 @@ class Observer:
         for shape in fleet.spec.shapes:
             if plan.wanted.most_of.get(shape.key, 1) <= 0:
                 continue
-            offers = await self._provider.search(_query(fleet, shape.gpu, shape.gpu_count))
-            sifted = sift(offers, spec=fleet.spec, shape=shape, blocked=_held_against(facts, fleet, shape.key))
+            sifted = await self._sifted(facts, fleet, shape, explain=explain)
             for reason, count in sifted.rejected.items():
                 rejected[reason] = rejected.get(reason, 0) + count
             over = sum(offer.price > left for offer in sifted.offers)
@@ -139,6 +141,17 @@ class Observer:
                 if offer.price <= left
             ]
         return tuple(candidates), Market(at=facts.now, matching=len(candidates), rejected=rejected)
+
+    async def _sifted(self, facts: Facts, fleet: Fleet, shape: Shape, *, explain: bool) -> Sifted:
+        query = _query(fleet, shape)
+        wide = replace(query, countries=(), min_reliability=None)
+        found = {offer.id: offer for offer in await self._provider.search(query)}
+        blocked = _held_against(facts, shape.key)
+        sifted = sift(found.values(), spec=fleet.spec, shape=shape, blocked=blocked)
+        if query == wide or (sifted.offers and not explain):
+            return sifted
+        found |= {offer.id: offer for offer in await self._provider.search(wide)}
+        return sift(found.values(), spec=fleet.spec, shape=shape, blocked=blocked)
 
     async def _credit(self, max_age: float) -> None:
         """Look at the account: whose it is decides whether this ledger may speak of it at all."""
@@ -169,30 +182,28 @@ class Observer:
         for said in events:
             self._ledger.add_event(said)
 
-    def _resurrect(self, record: Instance) -> None:
+    def _resurrect(self, record: Instance, row: Sighting) -> None:
         now = self._clock.now()
         why = "listed again after it was proven gone, or believed never rented"
         back = replace(
             in_phase(record, Phase.DESTROYING, Reason.RESURRECTED, now=now, detail=why),
+            instance_id=row.id,
+            price=max(row.price or 0, record.price),
+            cost_until=now,
             ended_at=None,
             absent_since=None,
         )
         self._ledger.put(back)
         self._ledger.add_event(event(back, Reason.RESURRECTED, why, now=now, kind="Warning"))
 
-    def _second(self, record: Instance, row: Sighting) -> None:
+    def _second(self, record: Instance, row: Sighting) -> dict[str, Sighting]:
         """A second instance under one label: it gets a record of its own, and goes."""
-        nonce = f"{record.nonce}+{row.id}"
-        if self._ledger.instance(nonce) is not None:
-            return
         now = self._clock.now()
-        why = f"a second instance under the label of {record.instance_id}"
-        twin = replace(
-            record, nonce=nonce, instance_id=row.id, price=row.price or record.price, admitted_at=None, destroy_calls=0
-        )
-        twin = in_phase(twin, Phase.DESTROYING, Reason.STRAY, now=now, detail=why)
+        why = f"a second instance under the label of {name_of(record)}"
+        twin = twin_of(record, row, why=why, now=now)
         self._ledger.put(twin)
         self._ledger.add_event(event(twin, Reason.STRAY, why, now=now, kind="Warning"))
+        return {twin.nonce: row}
 
     def _adopt(self, strays: Iterable[tuple[Mark, Sighting]], fleets: Sequence[Fleet]) -> dict[str, Sighting]:
         """Take back what carries our mark though the ledger was lost.
@@ -233,32 +244,31 @@ class Observer:
         self._ledger.put_fact("unclaimed", text)
 
 
-def _query(fleet: Fleet, gpu: str, gpu_count: int) -> OfferQuery:
+def _query(fleet: Fleet, shape: Shape) -> OfferQuery:
     require = fleet.spec.require
     return OfferQuery(
-        gpu=gpu,
-        gpu_count=gpu_count,
+        gpu=shape.gpu,
+        gpu_count=shape.gpu_count,
         disk_gib=require.disk_gib,
         verified=True if require.verified else None,
+        countries=tuple(sorted(fleet.spec.countries() or ())),
+        min_reliability=require.reliability or None,
         max_price=fleet.spec.budget,
     )
 
 
-class _held_against:  # noqa: N801 - reads as a function where it is used
-    """What our own experience holds against an offer."""
+def _held_against(facts: Facts, shape: str) -> Callable[[Offer], Reason | None]:
+    """What our own experience holds against an offer of a shape."""
+    trouble = facts.shape_trouble(shape)
+    resting = trouble is not None and trouble.until > facts.now
 
-    def __init__(self, facts: Facts, fleet: Fleet, shape: str) -> None:
-        self._facts = facts
-        self._shape = shape
-        key = f"{fleet.name}/{shape}/{fleet.spec.workload()}"
-        self._all = facts.blocked("shape", key)
-
-    def __call__(self, offer: Offer) -> Reason | None:
-        facts = self._facts
-        if (offer.machine_id, self._shape) in facts.slow:
+    def held(offer: Offer) -> Reason | None:
+        if (offer.machine_id, shape) in facts.slow:
             return Reason.KNOWN_SLOW
-        blocked = self._all or facts.blocked("machine", str(offer.machine_id)) or facts.blocked("offer", str(offer.id))
-        return Reason.BACKING_OFF if blocked is not None else None
+        blocked = facts.blocked("machine", str(offer.machine_id)) or facts.blocked("offer", str(offer.id))
+        return Reason.BACKING_OFF if resting or blocked is not None else None
+
+    return held
 
 
 def _expected(facts: Facts, offer: Offer, shape: str) -> float:

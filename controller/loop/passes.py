@@ -160,7 +160,7 @@ class Loop:
             try:
                 await self._observer.credit_before_renting()
                 facts = self._observer.with_experience(facts)
-                candidates, market = await self._observer.market(facts, made)
+                candidates, market = await self._observer.market(facts, made, explain=always_search)
                 rents = rent(facts, made, candidates) if lacking else ()
             except Fault as fault:
                 faults = (*faults, fault)

@@ -27,7 +27,8 @@ MACHINE = Wait(1 * HOUR, 48 * HOUR)
 SHAPE = Wait(5 * MINUTE, 2 * HOUR, free=2)
 ACCOUNT = Wait(1 * MINUTE, 30 * MINUTE)
 SPENDING = Wait(1 * HOUR, 6 * HOUR)
-IMAGE = Wait(15 * MINUTE, 4 * HOUR)
+IMAGE = Wait(15 * MINUTE, 4 * HOUR, free=2)
+REQUEST = Wait(15 * MINUTE, 4 * HOUR)
 
 
 def after_failure(
@@ -35,6 +36,8 @@ def after_failure(
 ) -> tuple[Backoff, ...]:
     """What an instance's failure keeps us from: its machine for a while, and its shape if it keeps happening."""
     backoffs = tuple(known)
+    if reason is Reason.IMAGE_FAULT:  # the machine is not to blame
+        return (extended(backoffs, "shape", shape_key(instance), IMAGE, reason=reason, detail=detail, now=now),)
     return (
         extended(backoffs, "machine", str(instance.machine_id), MACHINE, reason=reason, detail=detail, now=now),
         extended(backoffs, "shape", shape_key(instance), SHAPE, reason=reason, detail=detail, now=now),
@@ -43,7 +46,12 @@ def after_failure(
 
 def shape_key(instance: Instance) -> str:
     """A shape of a fleet, with what runs on it: a mended manifest starts afresh."""
-    return f"{instance.fleet}/{instance.shape}/{instance.workload}"
+    return key_of(instance.fleet, instance.shape, instance.workload)
+
+
+def key_of(fleet: str, shape: str, workload: str) -> str:
+    """The same, where there is no instance yet."""
+    return f"{fleet}/{shape}/{workload}"
 
 
 def extended(

@@ -10,6 +10,7 @@ from controller.model.fleet import Fleet
 from controller.model.instance import Backoff, Decision, Instance, Job, Phase, Run, Verdict
 from controller.model.market import Listing, Sighting
 from controller.model.money import MicroUsd
+from controller.plan.backoffs import key_of
 from controller.plan.limits import Limits
 
 PENDING = frozenset({Phase.INTENDED, Phase.UNCLEAR, Phase.LAUNCHING, Phase.PREPARING, Phase.MEASURING})
@@ -76,6 +77,20 @@ class Facts:
         """What its runs say of an instance."""
         verdict = self.verdicts.get(instance.nonce)
         return Decision.UNKNOWN if verdict is None else verdict.decision
+
+    def outdated(self, instance: Instance) -> bool:
+        """Whether the manifest says something else now than when the instance was rented: another shape, or workload."""
+        if self.fleet is None:
+            return False
+        spec = self.fleet.spec
+        return instance.workload != spec.workload() or instance.shape not in {shape.key for shape in spec.shapes}
+
+    def shape_trouble(self, shape: str) -> Backoff | None:
+        """What is held against a whole shape, in force or not: its failures since the last success."""
+        if self.fleet is None:
+            return None
+        key = key_of(self.name, shape, self.fleet.spec.workload())
+        return next((b for b in self.backoffs if b.scope == "shape" and b.key == key), None)
 
     def blocked(self, scope: str, key: str) -> Backoff | None:
         """The back-off that holds now for this scope and key."""

@@ -227,6 +227,11 @@ def _wanted(facts: Facts, fleet: Fleet, doomed: dict[str, tuple[Reason, str]], g
     soft = _target(fleet) - sum(v for nonce, v in value.items() if nonce not in doomed)
     lacking = {s.key: s.min_instances - counts[s.key] for s in fleet.spec.shapes if s.min_instances > counts[s.key]}
     rooms = {s.key: max(0, s.max_instances - counts[s.key]) for s in fleet.spec.shapes if s.max_instances is not None}
+    for shape in fleet.spec.shapes:
+        trouble = facts.shape_trouble(shape.key)
+        if trouble is not None and trouble.failures >= facts.limits.same_fault:  # one at a time, until one succeeds
+            on_trial = sum(i.shape == shape.key for i in facts.pending)
+            rooms[shape.key] = min(rooms.get(shape.key, 1), max(0, 1 - on_trial))
     most = 1_000_000
     missing = max(0.0, hard)
     if hard <= 1e-9:  # noqa: PLR2004 - nothing, for a sum of rates
@@ -259,6 +264,12 @@ def _blocked(facts: Facts, fleet: Fleet, wanted: Wanted, missing: float) -> tupl
     held_off = facts.blocked("account", "account") or facts.blocked("fleet", f"{fleet.name}/{fleet.spec.workload()}")
     if held_off is not None:
         return held_off.reason, f"waits {held_off.until - facts.now:.0f} s more: {held_off.detail}"
+    troubles = [facts.shape_trouble(shape.key) for shape in fleet.spec.shapes]
+    holding = [trouble for trouble in troubles if trouble is not None and trouble.until > facts.now]
+    if len(holding) == len(troubles):
+        first = min(holding, key=lambda trouble: trouble.until)
+        why = f"failed {first.failures} times, waits {first.until - facts.now:.0f} s more: {first.detail}"
+        return first.reason, why
     if wanted.most <= 0:
         return Reason.REPLACING, "as many successors as maxSurge allows are on their way"
     return _moneyless(facts, fleet, wanted)

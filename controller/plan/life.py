@@ -17,7 +17,9 @@ from controller.plan import backoffs
 from controller.plan.facts import Facts
 from controller.plan.track import event, fault_in, in_phase
 
+RUNNING = "running"
 DOWN = frozenset({"exited", "stopped"})
+UNJUDGED = Verdict(decision=Decision.UNKNOWN, line="not judged by this manifest")
 
 
 def next_step(instance: Instance, facts: Facts) -> Action | None:
@@ -63,13 +65,13 @@ def _unidentified(_instance: Instance, _row: Sighting, _facts: Facts) -> Action 
 
 
 def _launching(instance: Instance, row: Sighting, facts: Facts) -> Action | None:
-    age = facts.now - instance.created_at
-    if row.actual == "running":
-        ready = in_phase(instance, Phase.PREPARING, Reason.CONNECTING, now=facts.now)
-        return Note(instance=ready, reason=Reason.CONNECTING, why=f"running {age:.0f} s after it was rented")
+    age = facts.now - instance.phase_since
     if row.machine_id not in {None, instance.machine_id}:
         why = f"rented on machine {instance.machine_id}, came up on {row.machine_id}"
         return _given_up(instance, facts, Reason.MACHINE_MISMATCH, why)
+    if row.actual == RUNNING:
+        ready = in_phase(instance, Phase.PREPARING, Reason.CONNECTING, now=facts.now)
+        return Note(instance=ready, reason=Reason.CONNECTING, why=f"running {age:.0f} s after it was rented")
     fault = fault_in(row)
     stood = facts.now - instance.trouble_since if instance.trouble_since is not None else 0.0
     if stood >= facts.limits.fault_persists and fault is not None:
@@ -84,20 +86,24 @@ def _launching(instance: Instance, row: Sighting, facts: Facts) -> Action | None
 
 
 def _preparing(instance: Instance, row: Sighting, facts: Facts) -> Action | None:
-    return _troubled(instance, row, facts) or _tried(
+    if row.actual != RUNNING:
+        return _troubled(instance, row, facts)
+    return _tried(
         instance, facts, job="prepare", reason=Reason.PREPARING, why="to be reached, and its parameters and caches made"
     )
 
 
 def _measuring(instance: Instance, row: Sighting, facts: Facts) -> Action | None:
-    trouble = _troubled(instance, row, facts)
-    if trouble is not None or instance.nonce in facts.jobs:
-        return trouble
-    verdict = facts.verdicts.get(instance.nonce)
+    if row.actual != RUNNING:
+        return _troubled(instance, row, facts)
+    if instance.nonce in facts.jobs:
+        return None
+    verdict = facts.verdicts.get(instance.nonce, UNJUDGED)
     measured = (
         instance.checked_at is not None and instance.checked_at >= instance.phase_since and instance.failures == 0
     )
-    if not measured or verdict is None or verdict.decision is Decision.UNKNOWN:
+    overtaken = instance.admitted_at is not None and facts.outdated(instance)  # no run of it could count any more
+    if not overtaken and (not measured or verdict.decision is Decision.UNKNOWN):
         return _tried(instance, facts, job="measure", reason=Reason.BENCHMARKING, why="no usable run in this phase yet")
     if verdict.decision is Decision.REJECTED and instance.admitted_at is None:
         return Release(instance=instance, reason=Reason.BELOW_MIN_RATE, why=verdict.line)
@@ -124,13 +130,15 @@ def admit(instance: Instance, facts: Facts, verdict: Verdict) -> Note:
 
 
 def _admitted(instance: Instance, row: Sighting, facts: Facts) -> Action | None:
-    trouble = _troubled(instance, row, facts)
-    if trouble is not None or instance.nonce in facts.jobs or facts.now < instance.not_before or facts.fleet is None:
-        return trouble
+    if row.actual != RUNNING:
+        return _troubled(instance, row, facts)
+    if instance.nonce in facts.jobs or facts.now < instance.not_before or facts.fleet is None:
+        return None
     verdict = facts.verdicts.get(instance.nonce)
-    rejected = verdict is not None and verdict.decision is Decision.REJECTED  # replaced when the target allows
-    due = not rejected and (verdict is None or verdict.next_run_at is None or verdict.next_run_at <= facts.now)
-    if not due or facts.fleet.spec.suspend:
+    rejected = verdict is not None and verdict.decision is Decision.REJECTED
+    due = verdict is None or verdict.next_run_at is None or verdict.next_run_at <= facts.now
+    replaced = rejected or facts.outdated(instance)  # when the target allows; until then it works
+    if replaced or not due or facts.fleet.spec.suspend:
         return None
     why = verdict.line if verdict is not None and verdict.line else "no usable run"
     checking = in_phase(instance, Phase.MEASURING, Reason.RECHECK_DUE, now=facts.now, detail=why)
@@ -139,7 +147,7 @@ def _admitted(instance: Instance, row: Sighting, facts: Facts) -> Action | None:
 
 def _troubled(instance: Instance, row: Sighting, facts: Facts) -> Action | None:
     """An instance that ran and is not running: borne with for a while, since hosts flicker."""
-    if row.actual == "running" or instance.trouble_since is None:
+    if instance.trouble_since is None:
         return None
     stood = facts.now - instance.trouble_since
     if row.actual in DOWN or row.intended == "stopped":

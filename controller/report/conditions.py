@@ -98,6 +98,11 @@ def _ready(found: Found, said: FleetStatus) -> tuple[Triple, bool]:
             Reason.MISSING,
             f"{_names(missing)} missing from the listing; counted as held until proven gone",
         ), False
+    down = [i for i in facts.working if i.trouble_since is not None]
+    if down and facts.out_of_credit:
+        return ("False", Reason.CREDIT_EXHAUSTED, f"{_held(said)}; {_names(down)} stopped; kept until there is credit"), False
+    if down:
+        return ("Unknown", Reason.DEGRADED, f"{_held(said)}; {_names(down)} not running, borne with for a while"), False
     short = _short(found, said)
     return (short, False) if short is not None else (("True", Reason.TARGET_REACHED, _held(said)), False)
 

@@ -19,7 +19,7 @@ def status(found: Found) -> FleetStatus:
     """A fleet's status after a pass."""
     facts = found.facts
     before = found.before or FleetStatus(fleet=facts.name)
-    working = [i for i in facts.working if i.absent_since is None]
+    working = [i for i in facts.working if i.absent_since is None and i.trouble_since is None]
     rate = sum(facts.rate_of(i) for i in working)
     spend = sum(i.price for i in facts.instances if i.instance_id is not None)
     wanted = before.model_copy(update=_wanted(facts.fleet)) if facts.fleet is not None else before

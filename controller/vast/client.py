@@ -4,6 +4,7 @@ Built by `runtime/` from the user's key; called by `loop/` to observe and to act
 """
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import httpx
 
 from controller.model.faults import Fault, Gone, Retry
 from controller.model.market import Account, CreateRequest, Listing, Offer, OfferQuery, PriceIncrease, Sighting
+from controller.model.money import usd
 from controller.model.reasons import Reason
 from controller.vast import calls, values, wire
 from controller.vast.calls import Call
@@ -68,16 +70,20 @@ class VastClient:
         await self._http.close()
 
     async def search(self, query: OfferQuery) -> tuple[Offer, ...]:
-        """On-demand offers, cheapest first, each id once; rows without a readable machine, GPU or price left out."""
+        """On-demand offers, cheapest first, each id once; rows without a readable machine, GPU or price left out.
+
+        Pages are asked for until their prices pass `query.max_price`; what is dearer on the last of them is told too.
+        """
         found: dict[int, Offer] = {}
         from_usd: float | None = None
+        most_usd = math.inf if query.max_price is None else usd(query.max_price)
         for _ in range(MOST_SEARCH_PAGES):
             body = wire.search_body(query, from_usd=from_usd)
             rows = _array(await self._http.ask(calls.SEARCH, body=body), "offers", calls.SEARCH)
             page = {seen.id: seen for row in rows if (seen := wire.offer(row, disk_gib=query.disk_gib)) is not None}
             found |= page
-            dearest = max((usd for row in rows if (usd := wire.list_price_usd(row)) is not None), default=None)
-            if len(rows) != wire.SEARCH_CAP or dearest in (None, from_usd):
+            dearest = max((price for row in rows if (price := wire.list_price_usd(row)) is not None), default=None)
+            if len(rows) != wire.SEARCH_CAP or dearest in (None, from_usd) or dearest > most_usd:
                 break
             from_usd = dearest
         return tuple(sorted(found.values(), key=lambda seen: (seen.price, seen.id)))

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from controller.model.market import Endpoint, Offer, OfferQuery, PriceIncrease, Sighting
-from controller.model.money import MicroUsd, usd
+from controller.model.money import MicroUsd
 from controller.vast.countries import country_of
 from controller.vast.values import fraction, identity, line, nonnegative, positive, price, text, whole
 
@@ -29,17 +29,17 @@ Row = dict[str, Any]
 
 def search_body(query: OfferQuery, *, from_usd: float | None) -> Row:
     """What to search for, cheapest first; `from_usd` is where the page before ended, None on the first page."""
-    price_range = {"gte": from_usd, "lte": None if query.max_price is None else usd(query.max_price)}
     filters: dict[str, Row] = {
         "gpu_name": {"eq": query.gpu},
         "num_gpus": {"eq": query.gpu_count},
         "rentable": {"eq": True},
         "rented": {"eq": False},
         "external": {"eq": False},
-        "verified": {"eq": query.verified},
+        # said outright: left out, it may mean any to one server and verified alone to another
+        "verified": {"in": [True, False]} if query.verified is None else {"eq": query.verified},
         "geolocation": {"in": list(query.countries) or None},
         "reliability": {"gte": query.min_reliability},
-        "dph_total": price_range,
+        "dph_total": {"gte": from_usd},
     }
     asked = {field: {op: v for op, v in ops.items() if v is not None} for field, ops in filters.items()}
     return {field: ops for field, ops in asked.items() if ops} | {

@@ -1,6 +1,7 @@
-"""A stage for whole stories: the real loop, client, ledger, judge and bench against the emulator, in one process and virtual time.
+"""A stage for whole stories: the real loop, client, ledger, judge and bench against the emulator.
 
-HTTP goes through ASGI and commands through the emulator's own shell, so that nothing depends on sockets or on the machine's speed.
+All in one process and in virtual time: HTTP goes through ASGI and commands through the emulator's own shell, so that
+nothing depends on sockets or on the machine's speed.
 """
 
 import asyncio
@@ -54,7 +55,7 @@ CUZK = """
 QUICK = "{command: json-bench, format: json}"
 
 
-def fleet(  # noqa: D103 - reads as its arguments
+def fleet(
     *,
     name: str = "provers",
     target: str = "instances: 4",
@@ -124,7 +125,7 @@ class Stage:
             wanted = {"client_id": "me", "image": "other/image", "disk": 10, "label": label, "runtype": "ssh"}
             made = await self.call("PUT", f"/api/v0/asks/{offers[0]['id']}/", wanted)
             rented.append(int(made["new_contract"]))
-            await asyncio.sleep(10)
+            await self.emulator.world.clock.sleep(10)
         return rented
 
     @property

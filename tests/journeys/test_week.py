@@ -14,14 +14,31 @@ pytestmark = pytest.mark.looptime
 
 WEEK = 7 * 86400.0
 BUDGET = 2.6
-FOREIGN = (None, "", "alice-training", "vf", "vf/tests", "vf/tests/provers/short", "vf/other/provers/x", "プロバー", "C.123")
+FOREIGN = (
+    None,
+    "",
+    "alice-training",
+    "vf",
+    "vf/tests",
+    "vf/tests/provers/short",
+    "vf/other/provers/x",
+    "プロバー",
+    "C.123",
+)
 LATER = (95, 2 * WEEK)  # seconds: when everybody else has rented
 TROUBLES: list[dict[str, object]] = [
     {"kind": "lost-answer", "on": "create", "between": LATER, "probability": 0.2},
     {"kind": "lost-answer", "on": "create", "between": LATER, "probability": 0.05, "like": "bad_gateway"},
     {"kind": "lost-answer", "on": "destroy", "between": LATER, "probability": 0.1},
     {"kind": "error", "on": "list", "between": LATER, "probability": 0.02, "like": "bad_gateway"},
-    {"kind": "error", "on": "list", "between": LATER, "probability": 0.01, "status": 200, "body": {"success": True, "instances": []}},
+    {
+        "kind": "error",
+        "on": "list",
+        "between": LATER,
+        "probability": 0.01,
+        "status": 200,
+        "body": {"success": True, "instances": []},
+    },
     {"kind": "error", "on": "search", "between": LATER, "probability": 0.05, "like": "html_200"},
     {"kind": "host-lost", "probability": 0.4, "after": 60_000},
     {"kind": "host-lost", "probability": 0.1, "after": 90_000, "seconds": 300},
