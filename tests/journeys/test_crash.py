@@ -80,7 +80,9 @@ async def die_at(folder: Path, moment: int, *, tear_down: bool) -> bool:
     async with here.controller() as made:
         if tear_down:
             async with asyncio.timeout(20_000):
-                await made.loop.keep(lambda: (), until=lambda _: not made.ledger.instances() and not made.ledger.deleting())
+                await made.loop.keep(
+                    lambda: (), until=lambda _: not made.ledger.instances() and not made.ledger.deleting()
+                )
         else:
             await converge(made.loop, wanted)
             assert {i.instance_id for i in made.ledger.instances()} == set(here.emulator.alive)
