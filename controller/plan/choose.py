@@ -90,11 +90,19 @@ class _Basket:
     def fits(self, candidate: Candidate) -> bool:
         """Whether one more may be added."""
         return (
-            len(self.chosen) < self.wanted.count
+            self._room_for(candidate)
             and self.cost + candidate.price <= self.wanted.budget
             and candidate.offer.machine_id not in self.machines
             and self.shapes[candidate.shape] < self.wanted.most_of.get(candidate.shape, self.wanted.count)
         )
+
+    def _room_for(self, candidate: Candidate) -> bool:
+        """Whether the count allows one more: beyond the instances asked for, only what a shape's minimum lacks."""
+        size, wanted = len(self.chosen), self.wanted
+        if size >= wanted.count or wanted.rate > 0 or size < wanted.instances:
+            return size < wanted.count
+        serving = sum(min(least, self.shapes[shape]) for shape, least in wanted.least_of.items())
+        return serving == size and self.shapes[candidate.shape] < wanted.least_of.get(candidate.shape, 0)
 
     @property
     def done(self) -> bool:
@@ -116,7 +124,7 @@ class _Basket:
             shapes[candidate.shape] += sign
         lacking = self.lacking(shapes)
         if self.wanted.rate > 0:
-            reached = rate >= self.wanted.rate
+            reached = rate >= round(self.wanted.rate, 6)
             return (-lacking, reached, -cost if reached else rate, -cost)
         return (-lacking, len(self.chosen) + sum(sign for _, sign in change), rate, -cost)
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from controller.model.fleet import Fleet
 from controller.model.instance import Backoff, Decision, Instance, Job, Phase, Run, Verdict
 from controller.model.market import Listing, Sighting
-from controller.model.money import MicroUsd
+from controller.model.money import MicroUsd, dollars
+from controller.model.reasons import Reason
 from controller.plan.backoffs import key_of
 from controller.plan.limits import Limits
 
@@ -78,8 +79,20 @@ class Facts:
         verdict = self.verdicts.get(instance.nonce)
         return Decision.UNKNOWN if verdict is None else verdict.decision
 
+    @property
+    def held_off(self) -> tuple[Reason, str] | None:
+        """Why nothing at all can be rented now: what the account or the fleet waits for, or too little credit."""
+        workload = self.fleet.spec.workload() if self.fleet is not None else ""
+        wait = self.blocked("account", "account") or self.blocked("fleet", f"{self.name}/{workload}")
+        if wait is not None:
+            return wait.reason, f"waits {wait.until - self.now:.0f} s more: {wait.detail}"
+        least = max(self.limits.min_credit, round(self.limits.credit_hours * self.spend))
+        if self.credit is not None and self.credit < least:
+            return Reason.CREDIT_EXHAUSTED, f"{dollars(max(0, self.credit))} of credit left"
+        return None
+
     def outdated(self, instance: Instance) -> bool:
-        """Whether the manifest says something else now than when the instance was rented: another shape, or workload."""
+        """Whether the manifest asks for other shapes now, or another workload, than when the instance was rented."""
         if self.fleet is None:
             return False
         spec = self.fleet.spec

@@ -1,23 +1,24 @@
 """What a fleet as a whole needs: less when it is over budget or target, replacements, more when something is missing.
 
-Order in which instances are given up, for whatever reason the fleet has: those not admitted yet, then by rate per
-dollar, worst first, then the youngest. `plan` is asked twice in a pass: without offers it says what is missing, with
-them it says what to rent.
+Whom it gives up is in `shrink.py`. A pass asks `plan` what is missing, and `rent`, with offers, what to rent for it.
 """
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from controller.model.actions import Action, Note, Release, Rent
 from controller.model.fleet import Fleet
-from controller.model.instance import Decision, Instance, Phase
+from controller.model.instance import Phase
 from controller.model.money import MicroUsd, dollars
 from controller.model.reasons import Reason
+from controller.plan import shrink
 from controller.plan.choose import Wanted, choose
 from controller.plan.facts import Facts
 from controller.plan.life import next_step
 from controller.plan.offers import Candidate
+from controller.plan.track import name_of
 
 NOTHING = Wanted()
 
@@ -36,22 +37,15 @@ class Plan:
 
 def plan(facts: Facts) -> Plan:
     """Everything but renting: the next step of each instance, what must go, and what is missing."""
-    steps = [step for step in (next_step(instance, facts) for instance in facts.instances) if step is not None]
+    steps, facts = _steps(facts)
     going = {step.instance.nonce for step in steps if isinstance(step, Release)}
     if facts.listing is None or facts.fleet is None or facts.deleting:
         return Plan(actions=tuple(steps))
-    cut = _over_budget(facts, going)
+    cut = shrink.over_budget(facts, facts.fleet, going)
     going |= {release.instance.nonce for release in cut}
-    cut += _shapeless(facts, facts.fleet, going)
-    going |= {release.instance.nonce for release in cut}
-    doomed = _doomed(facts, going)
-    voluntary: list[Release] = []
-    if not facts.fleet.spec.suspend:
-        voluntary = _surplus(facts, facts.fleet, going)
-        going |= {release.instance.nonce for release in voluntary}
-        replaced = _replaced(facts, facts.fleet, {n: r for n, r in doomed.items() if n not in going}, going)
-        going |= {release.instance.nonce for release in replaced}
-        voluntary += replaced
+    doomed = shrink.doomed_of(facts, going)
+    voluntary = [] if facts.fleet.spec.suspend else _voluntary(facts, facts.fleet, doomed, going)
+    going |= {release.instance.nonce for release in voluntary}
     steps = _rechecks_bounded([step for step in steps if not _moot(step, going)], facts, facts.fleet)
     missing, wanted = _wanted(facts, facts.fleet, doomed, going)
     blocked, why = _blocked(facts, facts.fleet, wanted, missing)
@@ -92,53 +86,34 @@ def affordable(facts: Facts) -> MicroUsd:
     return facts.fleet.spec.budget - facts.reserved if facts.fleet is not None else 0
 
 
-def _moot(step: Action, going: set[str]) -> bool:
-    """A step of an instance that is being given up, other than giving it up."""
-    return not isinstance(step, (Release, Rent)) and step.instance.nonce in going
+def _steps(facts: Facts) -> tuple[list[Action], Facts]:
+    """Each instance's next step, and the facts with what their failures are held against: five at once are five."""
+    steps: list[Action] = []
+    for instance in facts.instances:
+        step = next_step(instance, facts)
+        if step is not None:
+            steps.append(step)
+        if isinstance(step, Release) and step.backoffs:
+            newer = {(b.scope, b.key) for b in step.backoffs}
+            older = (b for b in facts.backoffs if (b.scope, b.key) not in newer)
+            facts = replace(facts, backoffs=(*older, *step.backoffs))
+    return steps, facts
 
 
-def _value(facts: Facts, fleet: Fleet, instance: Instance) -> float:
-    """What an instance adds towards the target: itself, or its rate."""
-    return 1.0 if fleet.spec.target.instances is not None else facts.rate_of(instance)
-
-
-def _target(fleet: Fleet) -> float:
-    target = fleet.spec.target
-    return float(target.instances if target.instances is not None else target.rate or 0.0)
-
-
-def _least_valuable_first(facts: Facts, instances: Iterable[Instance]) -> list[Instance]:
-    def key(instance: Instance) -> tuple[bool, float, float, str]:
-        per_dollar = facts.rate_of(instance) / max(instance.price, 1)
-        return instance.admitted_at is not None, per_dollar, -instance.created_at, instance.nonce
-
-    return sorted(instances, key=key)
-
-
-def _staying(facts: Facts, going: set[str]) -> list[Instance]:
-    return [i for i in (*facts.working, *facts.pending) if i.nonce not in going]
-
-
-def _over_budget(facts: Facts, going: set[str]) -> list[Release]:
-    """Give up until what stays is within the budget: what leaves already frees its share when it is gone."""
-    assert facts.fleet is not None  # noqa: S101 - the caller has looked
-    staying = _staying(facts, going)
-    excess = sum(i.price for i in staying) - facts.fleet.spec.budget
-    releases = []
-    for instance in _least_valuable_first(facts, (i for i in staying if i.instance_id is not None)):
-        if excess <= 0:
-            break
-        why = f"{dollars(excess)}/h over the budget of {dollars(facts.fleet.spec.budget)}/h"
-        releases.append(Release(instance=instance, reason=Reason.OVER_BUDGET, why=why))
-        excess -= instance.price
+def _voluntary(facts: Facts, fleet: Fleet, doomed: dict[str, tuple[Reason, str]], going: set[str]) -> list[Release]:
+    """What the fleet gives up of its own will: nothing of it happens while it is suspended."""
+    releases: list[Release] = []
+    gone = set(going)
+    for give_up in (shrink.astray, shrink.surplus, partial(shrink.replaced, doomed=doomed)):
+        more = give_up(facts, fleet, gone)
+        gone |= {release.instance.nonce for release in more}
+        releases += more
     return releases
 
 
-def _shapeless(facts: Facts, fleet: Fleet, going: set[str]) -> list[Release]:
-    """Instances on their way up for which the manifest has no place any more."""
-    shapes = {shape.key for shape in fleet.spec.shapes}
-    astray = (i for i in facts.pending if i.nonce not in going and i.instance_id is not None and i.shape not in shapes)
-    return [Release(instance=i, reason=Reason.OUTDATED, why=f"{i.shape} is not a shape of the fleet") for i in astray]
+def _moot(step: Action, going: set[str]) -> bool:
+    """A step of an instance that is being given up, other than giving it up."""
+    return not isinstance(step, (Release, Rent)) and step.instance.nonce in going
 
 
 def _rechecks_bounded(steps: list[Action], facts: Facts, fleet: Fleet) -> list[Action]:
@@ -154,77 +129,13 @@ def _rechecks_bounded(steps: list[Action], facts: Facts, fleet: Fleet) -> list[A
     return kept
 
 
-def _doomed(facts: Facts, going: set[str]) -> dict[str, tuple[Reason, str]]:
-    """Working instances that are to be replaced, and why."""
-    verdicts = {i.nonce: _sentence(facts, i) for i in facts.working if i.nonce not in going}
-    return {nonce: verdict for nonce, verdict in verdicts.items() if verdict is not None}
-
-
-def _sentence(facts: Facts, instance: Instance) -> tuple[Reason, str] | None:
-    assert facts.fleet is not None  # noqa: S101 - the caller has looked
-    spec = facts.fleet.spec
-    if instance.shape not in {shape.key for shape in spec.shapes}:
-        return Reason.OUTDATED, f"{instance.shape} is not a shape of the fleet any more"
-    if instance.workload != spec.workload():
-        return Reason.OUTDATED, "what it runs is not what the manifest says now"
-    if instance.ends_at is not None and instance.ends_at - facts.now < facts.limits.contract_end:
-        return Reason.CONTRACT_ENDING, f"its contract ends in {max(0.0, instance.ends_at - facts.now) / 60:.0f} min"
-    verdict = facts.verdicts.get(instance.nonce)
-    if verdict is not None and verdict.decision in {Decision.REJECTED, Decision.CHALLENGED}:
-        return Reason.BELOW_MIN_RATE, verdict.line
-    return None
-
-
-def _replaced(facts: Facts, fleet: Fleet, doomed: dict[str, tuple[Reason, str]], going: set[str]) -> list[Release]:
-    """Give up doomed instances while the target, less maxUnavailable, is still met without them."""
-    disruption = fleet.spec.disruption
-    working = [i for i in facts.working if i.nonce not in going]
-    held = sum(_value(facts, fleet, i) for i in working)
-    releases: list[Release] = []
-    for instance in _least_valuable_first(facts, (i for i in working if i.nonce in doomed)):
-        reason, why = doomed[instance.nonce]
-        value = _value(facts, fleet, instance)
-        slack = 0.0 if facts.decision(instance) is Decision.CHALLENGED else disruption.max_unavailable * value
-        young = facts.now - instance.created_at < disruption.min_lifetime_minutes * 60 and reason is Reason.OUTDATED
-        if young or held - value < _target(fleet) - slack - 1e-9:
-            continue
-        held -= value
-        releases.append(Release(instance=instance, reason=reason, why=why))
-    return releases
-
-
-def _surplus(facts: Facts, fleet: Fleet, going: set[str]) -> list[Release]:
-    """Give up what the target and the shapes' bounds do not need. Doomed instances go first: they are worth least."""
-    staying = _staying(facts, going)
-    doomed = _doomed(facts, going)
-    bounds = {shape.key: shape for shape in fleet.spec.shapes}
-    counts = Counter(i.shape for i in staying if i.nonce not in doomed)  # a successor may be held beside the doomed
-    excess = sum(_value(facts, fleet, i) for i in staying if i.nonce not in doomed) - _target(fleet)
-    releases: list[Release] = []
-    for instance in _least_valuable_first(
-        facts, (i for i in staying if i.instance_id is not None and i.nonce not in doomed)
-    ):
-        shape = bounds.get(instance.shape)
-        if shape is None:
-            continue
-        value = _value(facts, fleet, instance)
-        above = shape.max_instances is not None and counts[instance.shape] > shape.max_instances
-        unneeded = value <= excess + 1e-9 and counts[instance.shape] > shape.min_instances
-        if above or unneeded:
-            counts[instance.shape] -= 1
-            excess -= value
-            why = "above its shape's maxInstances" if above else "the target is met without it"
-            releases.append(Release(instance=instance, reason=Reason.SURPLUS, why=why))
-    return releases
-
-
 def _wanted(facts: Facts, fleet: Fleet, doomed: dict[str, tuple[Reason, str]], going: set[str]) -> tuple[float, Wanted]:
     """What is missing: first what the target lacks, then successors for the doomed, within maxSurge."""
-    staying = _staying(facts, going)
-    value = {i.nonce: _value(facts, fleet, i) for i in staying}
-    counts = Counter(i.shape for i in staying if i.nonce not in doomed)
-    hard = _target(fleet) - sum(value.values())
-    soft = _target(fleet) - sum(v for nonce, v in value.items() if nonce not in doomed)
+    stay = shrink.staying(facts, going)
+    value = {i.nonce: shrink.value_of(facts, fleet, i) for i in stay}
+    counts = Counter(i.shape for i in stay if i.nonce not in doomed)
+    hard = shrink.target_of(fleet) - sum(value.values())
+    soft = shrink.target_of(fleet) - sum(v for nonce, v in value.items() if nonce not in doomed)
     lacking = {s.key: s.min_instances - counts[s.key] for s in fleet.spec.shapes if s.min_instances > counts[s.key]}
     rooms = {s.key: max(0, s.max_instances - counts[s.key]) for s in fleet.spec.shapes if s.max_instances is not None}
     for shape in fleet.spec.shapes:
@@ -251,7 +162,7 @@ def _wanted(facts: Facts, fleet: Fleet, doomed: dict[str, tuple[Reason, str]], g
 def _challengers(facts: Facts, fleet: Fleet, value: dict[str, float], going: set[str]) -> int:
     """Instances held above the target already."""
     pending = [i for i in facts.pending if i.nonce not in going]
-    above = sum(value.values()) - _target(fleet)
+    above = sum(value.values()) - shrink.target_of(fleet)
     return min(len(pending), round(above)) if fleet.spec.target.instances is not None else len(pending)
 
 
@@ -261,9 +172,8 @@ def _blocked(facts: Facts, fleet: Fleet, wanted: Wanted, missing: float) -> tupl
         return None, ""
     if fleet.spec.suspend:
         return Reason.SUSPENDED, "the manifest says suspend: true"
-    held_off = facts.blocked("account", "account") or facts.blocked("fleet", f"{fleet.name}/{fleet.spec.workload()}")
-    if held_off is not None:
-        return held_off.reason, f"waits {held_off.until - facts.now:.0f} s more: {held_off.detail}"
+    if facts.held_off is not None:
+        return facts.held_off
     troubles = [facts.shape_trouble(shape.key) for shape in fleet.spec.shapes]
     holding = [trouble for trouble in troubles if trouble is not None and trouble.until > facts.now]
     if len(holding) == len(troubles):
@@ -272,13 +182,13 @@ def _blocked(facts: Facts, fleet: Fleet, wanted: Wanted, missing: float) -> tupl
         return first.reason, why
     if wanted.most <= 0:
         return Reason.REPLACING, "as many successors as maxSurge allows are on their way"
-    return _moneyless(facts, fleet, wanted)
+    return _unaffordable(facts, fleet, wanted)
 
 
-def _moneyless(facts: Facts, fleet: Fleet, wanted: Wanted) -> tuple[Reason | None, str]:
-    least = max(facts.limits.min_credit, round(facts.limits.credit_hours * facts.spend))
-    if facts.credit is not None and facts.credit < least:
-        return Reason.CREDIT_EXHAUSTED, f"{dollars(max(0, facts.credit))} of credit left"
+def _unaffordable(facts: Facts, fleet: Fleet, wanted: Wanted) -> tuple[Reason | None, str]:
+    unpriced = [name_of(instance) for instance in facts.instances if instance.price <= 0]
+    if unpriced:
+        return Reason.BUDGET_EXHAUSTED, f"what {unpriced[0]} costs is not known yet, and may be all of the budget"
     if wanted.budget <= 0:
         return Reason.BUDGET_EXHAUSTED, f"all of {dollars(fleet.spec.budget)}/h is taken by {dollars(facts.reserved)}/h"
     return None, ""
