@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from controller.loop import evidence
+from controller.loop.account import FRESH, AccountWatch
 from controller.loop.ports import Clock, Ledger, Provider
-from controller.model.faults import Fault, Misconfigured
+from controller.model.faults import Fault
 from controller.model.fleet import Fleet, Shape
 from controller.model.instance import Decision, Event, Instance, Job, Phase
 from controller.model.labels import Mark
 from controller.model.market import Listing, Offer, OfferQuery, Sighting
-from controller.model.money import MicroUsd
 from controller.model.reasons import Reason
 from controller.model.status import Market
 from controller.plan.facts import Facts
@@ -19,9 +19,6 @@ from controller.plan.fleet import Plan, affordable
 from controller.plan.limits import Limits
 from controller.plan.offers import Candidate, Sifted, sift
 from controller.plan.track import adopted, differs, event, in_phase, match, name_of, twin_of, update
-
-CREDIT_EVERY = 3600.0  # seconds between looks at the credit while nothing is rented
-CREDIT_FRESH = 60.0  # and before renting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +39,17 @@ class Observer:
         self._clock = clock
         self._owner = owner
         self._limits = limits
+        self._account = AccountWatch(provider=provider, ledger=ledger, clock=clock)
 
     async def look(self, fleets: Sequence[Fleet]) -> Observation:
         """List once for all fleets. Raises nothing of the provider's: a fault is an observation."""
         try:
-            await self._credit(CREDIT_EVERY)
+            hourly = await self._account.look()
             listing = await self._provider.list()
             if any(row.intended == "stopped" for row in listing.sightings):
-                await self._credit(CREDIT_FRESH)  # is it the account, or somebody's hand?
+                await self._account.look(FRESH)  # is it the account, or somebody's hand?
+            if hourly:
+                await self._account.proposals(listing)
         except Fault as fault:
             return Observation(listing=None, seen={}, faults=(fault,))
         matches = match(listing, owner=self._owner, find=self._ledger.instance)
@@ -66,7 +66,7 @@ class Observer:
 
     async def credit_before_renting(self) -> None:
         """Look at the credit, unless it was looked at just now."""
-        await self._credit(CREDIT_FRESH)
+        await self._account.look(FRESH)
 
     def facts(self, name: str, fleet: Fleet | None, seen: Observation, jobs: dict[str, Job]) -> Facts:
         """All that the planner goes by for one fleet."""
@@ -95,7 +95,7 @@ class Observer:
             failed_runs=last,
             machines_in_use=frozenset(i.machine_id for i in everything),
             backoffs=tuple(self._ledger.backoffs()),
-            credit=self._known_credit(),
+            credit=self._account.credit,
             spend=sum(i.price for i in everything if i.instance_id is not None),
             deleting=name in self._ledger.deleting(),
         )
@@ -152,28 +152,6 @@ class Observer:
             return sifted
         found |= {offer.id: offer for offer in await self._provider.search(wide)}
         return sift(found.values(), spec=fleet.spec, shape=shape, blocked=blocked)
-
-    async def _credit(self, max_age: float) -> None:
-        """Look at the account: whose it is decides whether this ledger may speak of it at all."""
-        now = self._clock.now()
-        known = json.loads(self._ledger.fact("credit") or "{}")
-        if now - known.get("at", float("-inf")) < max_age:
-            return
-        account = await self._provider.account()
-        bound = self._ledger.fact("account")
-        if bound is not None and bound != str(account.id):
-            raise Misconfigured(
-                Reason.ACCOUNT_CHANGED,
-                f"this ledger belongs to vast.ai account {bound}, the key to account {account.id}; "
-                "use that account's key, or another --ledger",
-            )
-        if bound is None:
-            self._ledger.put_fact("account", str(account.id))
-        self._ledger.put_fact("credit", json.dumps({"at": now, "credit": account.credit}))
-
-    def _known_credit(self) -> MicroUsd | None:
-        credit = json.loads(self._ledger.fact("credit") or "{}").get("credit")
-        return None if credit is None else int(credit)
 
     def _update(self, instance: Instance, row: Sighting | None, listing: Listing) -> None:
         after, events = update(instance, row, listing, now=self._clock.now())

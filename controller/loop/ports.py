@@ -10,7 +10,16 @@ from typing import Protocol
 
 from controller.model.fleet import Fleet
 from controller.model.instance import Backoff, Event, Instance, Run
-from controller.model.market import Account, CreateRequest, Endpoint, Listing, Offer, OfferQuery, Sighting
+from controller.model.market import (
+    Account,
+    CreateRequest,
+    Endpoint,
+    Listing,
+    Offer,
+    OfferQuery,
+    PriceIncrease,
+    Sighting,
+)
 from controller.plan.outcome import JobEnd
 
 
@@ -44,6 +53,9 @@ class Provider(Protocol):
 
     async def destroy(self, instance_id: int) -> None:
         """Ask for an instance's end; only listings prove it."""
+
+    async def price_increases(self, listing: Listing) -> tuple[PriceIncrease, ...]:
+        """What hosts propose to charge for listed instances."""
 
     async def start(self, instance_id: int) -> None:
         """Start a stopped instance. `Refused` if its GPU is taken."""
