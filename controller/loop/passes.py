@@ -208,6 +208,8 @@ class Loop:
             return
         note = after_job(instance, end, now=self._clock.now(), limits=self._limits)
         self._ledger.put(note.instance)
+        for scope, key in note.cleared:
+            self._ledger.drop_backoff(scope, key)
         for said in note.events:
             self._ledger.add_event(said)
 

@@ -11,6 +11,7 @@ from controller.model.reasons import Reason
 
 MINUTE = 60.0
 HOUR = 3600.0
+DAY = 24 * HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,11 @@ def after_failure(
     )
 
 
+def forgiven(instance: Instance) -> tuple[tuple[str, str], ...]:
+    """What an admission ends, by scope and key: what was held against its machine and its shape."""
+    return ("machine", str(instance.machine_id)), ("shape", shape_key(instance))
+
+
 def shape_key(instance: Instance) -> str:
     """A shape of a fleet, with what runs on it: a mended manifest starts afresh."""
     return key_of(instance.fleet, instance.shape, instance.workload)
@@ -65,10 +71,14 @@ def extended(
     now: float,
     after: float | None = None,
 ) -> Backoff:
-    """One more failure of that scope and key. `after`: seconds to wait that somebody named, instead of ours."""
+    """One more failure of that scope and key.
+
+    `after`: seconds to wait that somebody named, instead of ours; a day at most, none if it is no number.
+    """
     failures = next((b.failures for b in known if b.scope == scope and b.key == key), 0) + 1
     doublings = failures - 1 - wait.free
-    seconds = (
-        after if after is not None else 0.0 if doublings < 0 else min(wait.most, wait.first * 2 ** min(doublings, 32))
-    )
+    if after is not None:
+        seconds = max(0.0, min(after, DAY))
+    else:
+        seconds = 0.0 if doublings < 0 else min(wait.most, wait.first * 2 ** min(doublings, 32))
     return Backoff(scope=scope, key=key, until=now + seconds, failures=failures, reason=reason, detail=detail[:200])

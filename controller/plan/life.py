@@ -12,6 +12,7 @@ from dataclasses import replace
 from controller.model.actions import Action, Begin, Confirm, Destroy, Note, Release, Resume
 from controller.model.instance import Decision, Instance, Phase, Verdict
 from controller.model.market import Sighting
+from controller.model.money import dollars
 from controller.model.reasons import Reason
 from controller.plan import backoffs
 from controller.plan.facts import Facts
@@ -125,7 +126,7 @@ def admit(instance: Instance, facts: Facts, verdict: Verdict) -> Note:
         reason=reason,
         why=verdict.line,
         events=(event(admitted, reason, f"{'admitted' if first else 'checked again'}: {verdict.line}", now=facts.now),),
-        cleared=(("machine", str(instance.machine_id)), ("shape", backoffs.shape_key(instance))),
+        cleared=backoffs.forgiven(instance),
     )
 
 
@@ -135,12 +136,18 @@ def _admitted(instance: Instance, row: Sighting, facts: Facts) -> Action | None:
     if instance.nonce in facts.jobs or facts.now < instance.not_before or facts.fleet is None:
         return None
     verdict = facts.verdicts.get(instance.nonce)
+    if instance.reason is Reason.RESUMED:  # what ran on it does not run any more
+        return _checked_again(instance, facts, "it was stopped and started again")
     rejected = verdict is not None and verdict.decision is Decision.REJECTED
     due = verdict is None or verdict.next_run_at is None or verdict.next_run_at <= facts.now
     replaced = rejected or facts.outdated(instance)  # when the target allows; until then it works
     if replaced or not due or facts.fleet.spec.suspend:
         return None
     why = verdict.line if verdict is not None and verdict.line else "no usable run"
+    return _checked_again(instance, facts, why)
+
+
+def _checked_again(instance: Instance, facts: Facts, why: str) -> Note:
     checking = in_phase(instance, Phase.MEASURING, Reason.RECHECK_DUE, now=facts.now, detail=why)
     return Note(instance=checking, reason=Reason.RECHECK_DUE, why=why)
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from controller.model.actions import Note
 from controller.model.instance import Instance, Phase, Run
 from controller.model.reasons import Reason
+from controller.plan.backoffs import forgiven
+from controller.plan.facts import LEAVING
 from controller.plan.limits import Limits
 from controller.plan.track import event, in_phase
 
@@ -26,6 +28,8 @@ def after_job(instance: Instance, end: JobEnd, *, now: float, limits: Limits) ->
     pinned = replace(instance, host_key=instance.host_key or end.host_key)
     if end.job == "measure" and end.run is not None:
         pinned = replace(pinned, checked_at=now)
+    if instance.phase in LEAVING:  # for the reason that it was given up for, whatever came of the job
+        return _note(pinned, end, now=now, kind="Normal" if end.ok else "Warning")
     if not end.ok:
         return _failed(pinned, end, now=now, limits=limits)
     if end.job == "prepare":
@@ -36,7 +40,7 @@ def after_job(instance: Instance, end: JobEnd, *, now: float, limits: Limits) ->
     if end.job == "start":
         admitted = in_phase(pinned, Phase.ADMITTED, Reason.MEASURED, now=now, detail=end.detail)
         admitted = replace(admitted, admitted_at=instance.admitted_at if instance.admitted_at is not None else now)
-        return _note(admitted, end, now=now)
+        return replace(_note(admitted, end, now=now), cleared=forgiven(instance))
     return _note(replace(pinned, reason=end.reason, detail=end.detail, failures=0, not_before=0.0), end, now=now)
 
 
