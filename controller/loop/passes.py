@@ -27,7 +27,7 @@ from controller.plan.limits import Limits
 from controller.plan.outcome import JobEnd, after_job
 from controller.plan.track import event, in_phase
 from controller.report.conditions import Found
-from controller.report.fleet import news, status
+from controller.report.fleet import failed, news, status
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class Loop:
         seen = await self._observer.look(fleets)
         by_name = {fleet.name: fleet for fleet in fleets}
         names = sorted({*by_name, *self._ledger.deleting(), *(i.fleet for i in self._ledger.instances())})
-        statuses = [await self._pass_over(name, by_name.get(name), seen) for name in names]
+        statuses = [await self._pass_apart(name, by_name.get(name), seen) for name in names]
         moving = any(said.pending or said.leaving for said in statuses)
         waiting = not moving and not all(said.ready for said in statuses)
         self._idle_passes = self._idle_passes + 1 if seen.listing is None or waiting else 0
@@ -123,6 +123,22 @@ class Loop:
         """End the jobs; what they had not finished is begun again by the next loop."""
         await self.jobs.close()
 
+    async def _pass_apart(self, name: str, fleet: Fleet | None, seen: Observation) -> FleetStatus:
+        """A pass over one fleet; an error of our own in it leaves the other fleets held."""
+        try:
+            return await self._pass_over(name, fleet, seen)
+        except Fault:
+            raise
+        except Exception:
+            log.exception("%s: the pass ended in an error of our own; it is tried again", name)
+            said = failed(self._before(name), name, now=self._clock.now())
+            self._ledger.put_status(name, said.model_dump_json(by_alias=True))
+            return said
+
+    def _before(self, name: str) -> FleetStatus | None:
+        text = self._ledger.statuses().get(name, "{}")
+        return FleetStatus.model_validate_json(text) if text != "{}" else None
+
     async def _pass_over(self, name: str, fleet: Fleet | None, seen: Observation) -> FleetStatus:
         intended = await self._intend(name, fleet, seen, always_search=False)
         done = [await self._perform(action, intended, seen) for action in _harm_first(intended)]
@@ -131,8 +147,7 @@ class Loop:
         after = intended.facts
         if intended.actions:
             after = self._observer.facts(name, fleet, seen, self.jobs.running())
-        text = self._ledger.statuses().get(name, "{}")
-        before = FleetStatus.model_validate_json(text) if text != "{}" else None
+        before = self._before(name)
         found = Found(
             facts=after,
             plan=intended.plan,

@@ -19,6 +19,7 @@ class Reason(StrEnum):
     SUSPENDED = "Suspended"
     UNMANAGED = "Unmanaged"
     DEGRADED = "Degraded"
+    INTERNAL_ERROR = "InternalError"
     DELETED = "Deleted"
     WITHIN_BUDGET = "WithinBudget"
     BUDGET_EXHAUSTED = "BudgetExhausted"
@@ -131,6 +132,7 @@ RollingOut: What runs on the instances has changed in the manifest, and they are
   Wait.
 Shrinking: More is held than the target asks for; the surplus is being released. Wait.
 TearingDown: Instances are being destroyed and are not yet proven gone; until then they may bill. Wait.
+InternalError: The controller made a mistake of its own and tries again. Its log has the traceback: please report it.
 Degraded: An instance that worked is not running. Hosts flicker, so it is borne with for a while, then replaced.
 Unmanaged: The fleet's manifest is not loaded here. What it runs bills and is left alone: apply it, or destroy it.
 Suspended: The manifest says suspend: true, so nothing is rented or replaced; what runs goes on billing. Take it out

@@ -74,6 +74,11 @@ class Facts:
         key = (instance.machine_id, instance.shape)
         return self.expected.get(key, self.typical.get(instance.shape, 0.0))
 
+    def most_for(self, instance: Instance) -> MicroUsd | None:
+        """What an instance may cost an hour at the most by its shape, None if only the budget limits it."""
+        shapes = self.fleet.spec.shapes if self.fleet is not None else ()
+        return next((shape.max_price for shape in shapes if shape.key == instance.shape), None)
+
     def decision(self, instance: Instance) -> Decision:
         """What its runs say of an instance."""
         verdict = self.verdicts.get(instance.nonce)

@@ -67,9 +67,8 @@ def _unidentified(_instance: Instance, _row: Sighting, _facts: Facts) -> Action 
 
 def _launching(instance: Instance, row: Sighting, facts: Facts) -> Action | None:
     age = facts.now - instance.phase_since
-    if row.machine_id not in {None, instance.machine_id}:
-        why = f"rented on machine {instance.machine_id}, came up on {row.machine_id}"
-        return _given_up(instance, facts, Reason.MACHINE_MISMATCH, why)
+    if (mismatch := _not_as_agreed(instance, row, facts)) is not None:
+        return mismatch
     if row.actual == RUNNING:
         ready = in_phase(instance, Phase.PREPARING, Reason.CONNECTING, now=facts.now)
         return Note(instance=ready, reason=Reason.CONNECTING, why=f"running {age:.0f} s after it was rented")
@@ -83,6 +82,18 @@ def _launching(instance: Instance, row: Sighting, facts: Facts) -> Action | None
     if age >= facts.limits.launch:
         why = f"not running after {age / 60:.0f} min; last said: {row.message or 'nothing'}"
         return _given_up(instance, facts, Reason.LAUNCH_TIMEOUT, why, actual=row.actual)
+    return None
+
+
+def _not_as_agreed(instance: Instance, row: Sighting, facts: Facts) -> Release | None:
+    """The create call's answer names neither machine nor price: they are read here."""
+    if row.machine_id not in {None, instance.machine_id}:
+        why = f"rented on machine {instance.machine_id}, came up on {row.machine_id}"
+        return _given_up(instance, facts, Reason.MACHINE_MISMATCH, why)
+    most = facts.most_for(instance)
+    if row.price is not None and most is not None and row.price > most:
+        why = f"costs {dollars(row.price)}/h with its disk, {dollars(most)}/h at most were wanted"
+        return _given_up(instance, facts, Reason.PRICE_MISMATCH, why)
     return None
 
 

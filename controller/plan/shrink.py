@@ -105,6 +105,9 @@ def _sentence(facts: Facts, instance: Instance) -> tuple[Reason, str] | None:
         return Reason.OUTDATED, OUTDATED
     if instance.ends_at is not None and instance.ends_at - facts.now < facts.limits.contract_end:
         return Reason.CONTRACT_ENDING, f"its contract ends in {max(0.0, instance.ends_at - facts.now) / 60:.0f} min"
+    most = facts.most_for(instance)
+    if most is not None and instance.price > most:
+        return Reason.PRICE_INCREASED, f"costs {dollars(instance.price)}/h, {dollars(most)}/h at most are wanted"
     verdict = facts.verdicts.get(instance.nonce)
     if verdict is not None and verdict.decision in {Decision.REJECTED, Decision.CHALLENGED}:
         return Reason.BELOW_MIN_RATE, verdict.line

@@ -78,33 +78,41 @@ def _condition(found: Found, kind: str, triple: Triple) -> Condition:
 
 def _ready(found: Found, said: FleetStatus) -> tuple[Triple, bool]:
     """Ready, and whether only a person can help."""
-    facts = found.facts
     hopeless = next((fault for fault in found.faults if isinstance(fault, Misconfigured)), None)
     if hopeless is not None:
         return ("False", hopeless.reason, str(hopeless)), True
+    unready = _beyond_us(found, said) or _down(found, said) or _short(found, said)
+    return unready or ("True", Reason.TARGET_REACHED, _held(said)), False
+
+
+def _beyond_us(found: Found, said: FleetStatus) -> Triple | None:
+    """What keeps the fleet from being held at all."""
+    facts = found.facts
+    missing = [i for i in facts.instances if i.absent_since is not None and i.phase is not Phase.DESTROYING]
+    answer: Triple | None = None
     if facts.listing is None:
         fault = found.faults[0] if found.faults else None
         reason = fault.reason if fault is not None else Reason.LISTING_FAILED
-        return ("Unknown", reason, f"what exists is not known, so nothing is done: {fault or 'not listed yet'}"), False
-    if facts.fleet is None and not facts.deleting:
+        answer = "Unknown", reason, f"what exists is not known, so nothing is done: {fault or 'not listed yet'}"
+    elif facts.deleting:
+        answer = "False", Reason.TEARING_DOWN, f"{said.leaving} of its instances left to be proven gone"
+    elif facts.fleet is None:
         text = f"its manifest is not loaded here: {len(facts.instances)} of its instances bill, and are left alone"
-        return ("Unknown", Reason.UNMANAGED, text), False
-    if facts.deleting:
-        return ("False", Reason.TEARING_DOWN, f"{said.leaving} of its instances left to be proven gone"), False
-    missing = [i for i in facts.instances if i.absent_since is not None and i.phase is not Phase.DESTROYING]
-    if missing:
-        return (
-            "Unknown",
-            Reason.MISSING,
-            f"{_names(missing)} missing from the listing; counted as held until proven gone",
-        ), False
-    down = [i for i in facts.working if i.trouble_since is not None]
-    if down and facts.out_of_credit:
-        return ("False", Reason.CREDIT_EXHAUSTED, f"{_held(said)}; {_names(down)} stopped; kept until there is credit"), False
-    if down:
-        return ("Unknown", Reason.DEGRADED, f"{_held(said)}; {_names(down)} not running, borne with for a while"), False
-    short = _short(found, said)
-    return (short, False) if short is not None else (("True", Reason.TARGET_REACHED, _held(said)), False)
+        answer = "Unknown", Reason.UNMANAGED, text
+    elif missing:
+        text = f"{_names(missing)} missing from the listing; counted as held until proven gone"
+        answer = "Unknown", Reason.MISSING, text
+    return answer
+
+
+def _down(found: Found, said: FleetStatus) -> Triple | None:
+    """What worked and is not running."""
+    down = [i for i in found.facts.working if i.trouble_since is not None]
+    if not down:
+        return None
+    if found.facts.out_of_credit:
+        return "False", Reason.CREDIT_EXHAUSTED, f"{_held(said)}; {_names(down)} stopped; kept until there is credit"
+    return "Unknown", Reason.DEGRADED, f"{_held(said)}; {_names(down)} not running, borne with for a while"
 
 
 def _short(found: Found, said: FleetStatus) -> Triple | None:

@@ -7,6 +7,7 @@ from controller.model.actions import Action, Begin, Confirm, Destroy, Note, Rele
 from controller.model.fleet import Fleet
 from controller.model.instance import Event, Instance, Phase
 from controller.model.money import usd
+from controller.model.reasons import Reason
 from controller.model.status import Condition, FleetStatus, InstanceStatus, Planned, ShapeStatus
 from controller.report.conditions import Found, conditions
 
@@ -43,6 +44,18 @@ def status(found: Found) -> FleetStatus:
         }
     )
     return said.model_copy(update={"conditions": conditions(found, said)})
+
+
+def failed(before: FleetStatus | None, name: str, *, now: float) -> FleetStatus:
+    """The status of a fleet whose pass ended in an error of the controller's own."""
+    said = before or FleetStatus(fleet=name, created_at=now)
+    message = "the last pass ended in an error of the controller's own; its log says more, and it is tried again"
+    ready = Condition(
+        type="Ready", status="Unknown", reason=Reason.INTERNAL_ERROR, message=message, last_transition_time=now
+    )
+    rest = tuple(c for c in said.conditions if c.type not in {"Ready", "Reconciling", "Stalled"})
+    trying = ready.model_copy(update={"type": "Reconciling", "status": "True"})
+    return said.model_copy(update={"conditions": (ready, trying, *rest), "last_pass": now})
 
 
 def news(before: FleetStatus | None, after: FleetStatus) -> tuple[FleetStatus, tuple[Event, ...]]:
