@@ -6,7 +6,8 @@ Greedy by price, by expected rate per dollar, and along the price of money betwe
 changes: add, drop, swap. bench/ holds the outcome against the exact optimum.
 """
 
-from collections import Counter
+from bisect import bisect_left, insort
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -16,6 +17,8 @@ from controller.plan.offers import Candidate
 
 IMPROVEMENTS = 1000  # a bound, not a tuning
 BISECTIONS = 24
+DEAREST = 4.0  # worth of a dollar, in the best rate per dollar on offer
+BESIDE = 2  # sizes that are tried below and above the simple sets'
 UNBOUND: MicroUsd = 10**15
 
 
@@ -43,23 +46,46 @@ def choose(candidates: Iterable[Candidate], wanted: Wanted) -> tuple[Candidate, 
 
     Never over budget, count or a shape's bounds; one offer a machine.
     """
-    pool = _classes(candidates)
-    everything = [candidate for group in pool for candidate in group]
+    everything = sorted(candidates, key=lambda c: (c.price, -c.rate, c.offer.id))
     orders: list[Callable[[Candidate], float]] = [lambda c: c.price, lambda c: -c.rate / c.price]
     baskets = [_filled(everything, order, wanted) for order in orders]
-    baskets += _along_price_of_money(everything, wanted)
+    worthwhile = _worthwhile(everything, 1 + max(len(basket.chosen) for basket in baskets))
+    baskets += _along_price_of_money(worthwhile, wanted, baskets)
+    pool = _by_shape(worthwhile)
     best = max((_improved(basket, pool) for basket in baskets), key=lambda basket: basket.score())
     return tuple(sorted(best.chosen, key=lambda c: (-c.rate / c.price, c.offer.id)))
 
 
-def _classes(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
-    """Candidates alike in shape and rate, cheapest first: within a class only price and machine matter."""
+def _worthwhile(everything: Iterable[Candidate], count: int) -> list[Candidate]:
+    """Without those that a set of so many never needs: as many other machines have the shape as fast for no more."""
+    kept: list[Candidate] = []
+    rates: defaultdict[str, list[float]] = defaultdict(list)  # by shape: of each machine's cheapest, ascending
+    fastest: dict[tuple[str, int], float] = {}
+    for candidate in everything:  # cheapest first
+        shape, machine = candidate.shape, candidate.offer.machine_id
+        as_fast = len(rates[shape]) - bisect_left(rates[shape], candidate.rate)
+        known = fastest.get((shape, machine))
+        if as_fast >= count or (known is not None and known >= candidate.rate):
+            continue
+        kept.append(candidate)
+        fastest[shape, machine] = candidate.rate
+        if known is None:
+            insort(rates[shape], candidate.rate)
+    return kept
 
-    def alike(candidate: Candidate) -> tuple[str, float]:
-        return candidate.shape, candidate.rate
 
-    ordered = sorted(candidates, key=lambda c: (*alike(c), c.price, c.offer.id))
-    return [list(group) for _, group in groupby(ordered, key=alike)]
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """The candidates of one shape, in the two orders in which they are looked through."""
+
+    by_price: tuple[Candidate, ...]  # ascending
+    by_rate: tuple[Candidate, ...]  # descending, then by price
+
+
+def _by_shape(candidates: Iterable[Candidate]) -> list[_Shape]:
+    by_price = sorted(candidates, key=lambda c: (c.shape, c.price, c.offer.id))
+    groups = [tuple(group) for _, group in groupby(by_price, key=lambda c: c.shape)]
+    return [_Shape(group, tuple(sorted(group, key=lambda c: (-c.rate, c.price)))) for group in groups]
 
 
 class _Basket:
@@ -144,24 +170,35 @@ def _filled(everything: Iterable[Candidate], order: Callable[[Candidate], float]
     return basket
 
 
-def _along_price_of_money(everything: list[Candidate], wanted: Wanted) -> list[_Basket]:
-    """The sets that are best when a dollar is worth so much rate, on both sides of where the budget begins to bind."""
-    low, high = 0.0, max((c.rate / c.price for c in everything), default=0.0)
-    unbound = replace(wanted, budget=UNBOUND)
-    for _ in range(BISECTIONS):
-        worth = (low + high) / 2
-        if _filled(everything, _net_of(worth), unbound).cost > wanted.budget:
-            low = worth
-        else:
-            high = worth
-    return [_filled(everything, _net_of(worth), wanted) for worth in (low, high)]
+def _along_price_of_money(pool: list[Candidate], wanted: Wanted, simple: list[_Basket]) -> list[_Basket]:
+    """Sets about as large as the simple ones that are best while a dollar is worth so much rate: the more, the slower.
+
+    Each size gives two: on both sides of where the rate is just reached or, if it can't be, the budget just kept.
+    """
+    baskets = []
+    sizes = [len(basket.chosen) for basket in simple]
+    reachable = wanted.rate > 0 and any(basket.rate >= wanted.rate for basket in simple)
+    for size in range(max(1, min(sizes) - BESIDE), min(wanted.count, max(sizes) + BESIDE) + 1):
+        low, high = 0.0, DEAREST * max((c.rate / c.price for c in pool), default=0.0)
+        instances = size if wanted.rate > 0 else min(size, wanted.instances)
+        of_size = replace(wanted, instances=instances, rate=0.0, most=size, budget=UNBOUND)
+        for _ in range(BISECTIONS):
+            worth = (low + high) / 2
+            basket = _filled(pool, _net_of(worth), of_size)
+            cheaper = basket.rate >= wanted.rate if reachable else basket.cost > wanted.budget
+            low, high = (worth, high) if cheaper else (low, worth)
+        for worth in (low, high):
+            basket = _filled(pool, _net_of(worth), replace(of_size, budget=wanted.budget))
+            basket.wanted = wanted
+            baskets.append(basket)
+    return baskets
 
 
 def _net_of(worth: float) -> Callable[[Candidate], float]:
     return lambda c: worth * c.price - c.rate
 
 
-def _improved(basket: _Basket, pool: list[list[Candidate]]) -> _Basket:
+def _improved(basket: _Basket, pool: list[_Shape]) -> _Basket:
     """Apply the best single change until none helps."""
     for _ in range(IMPROVEMENTS):
         changes = ((basket.score(drop=drop, add=add), drop, add) for drop, add in _changes(basket, pool))
@@ -175,13 +212,20 @@ def _improved(basket: _Basket, pool: list[list[Candidate]]) -> _Basket:
     return basket
 
 
-def _changes(basket: _Basket, pool: list[list[Candidate]]) -> Iterator[tuple[Candidate | None, Candidate | None]]:
-    """What one drop, one addition, or one of each could be."""
+def _changes(basket: _Basket, pool: list[_Shape]) -> Iterator[tuple[Candidate | None, Candidate | None]]:
+    """What one drop, one addition, or one of each could be: for each shape, the addition that would be best."""
     for drop in (None, *tuple(basket.chosen)):
         if drop is not None:
             basket.drop(drop)
-        fitting = [next((c for c in group if c is not drop and basket.fits(c)), None) for group in pool]
+        lacking = basket.wanted.rate - basket.rate
+        adds = [_best_of(shape, basket, lacking) for shape in pool if lacking > 0 or basket.wanted.rate <= 0]
         if drop is not None:
             basket.add(drop)
             yield drop, None
-        yield from ((drop, add) for add in fitting if add is not None)
+        yield from ((drop, add) for add in adds if add not in (None, drop))
+
+
+def _best_of(shape: _Shape, basket: _Basket, lacking: float) -> Candidate | None:
+    """The fastest that fits; or, where one suffices to reach the rate, the cheapest such."""
+    enough = (c for c in shape.by_price if c.rate >= lacking and basket.fits(c)) if lacking > 0 else ()
+    return next(iter(enough), None) or next((c for c in shape.by_rate if basket.fits(c)), None)
