@@ -8,7 +8,7 @@ FOREIGN = (None, "", "zeb-large-1", "vf", "vf/tests/provers", "vf/tests/provers/
 
 
 async def test_an_empty_ledger_takes_back_what_runs(tmp_path):
-    """With four of ours running and the ledger lost, nothing is rented: four are adopted, and others' are left alone."""
+    """With four of ours running and the ledger lost, nothing is rented: four are adopted, others' left alone."""
     here = stage(tmp_path)
     foreign = await here.rent_foreign(*FOREIGN)
     async with here.controller() as made:

@@ -60,7 +60,6 @@ class MortalWire(httpx.ASGITransport):
 
 async def die_at(folder: Path, moment: int, *, tear_down: bool) -> bool:
     """Kill a controller at its nth moment and start another on its ledger; whether there was such a moment."""
-    folder.mkdir()
     here = stage(folder, seed=5)
     wanted = fleet(target="instances: 2", budget=0.9)
     if tear_down:
@@ -95,8 +94,10 @@ async def die_at(folder: Path, moment: int, *, tear_down: bool) -> bool:
 
 @pytest.mark.parametrize("tear_down", [False, True], ids=["apply", "destroy"])
 async def test_killed_at_any_moment_it_goes_on_where_it_was(tmp_path, tear_down):
-    """Killed before or after any write or changing call, the next controller has the same fleet: none twice, none lost."""
+    """Killed before or after any write or changing call, the next has the same fleet: none twice, none lost."""
     moment = 1
+    (tmp_path / "1").mkdir()
     while await die_at(tmp_path / str(moment), moment, tear_down=tear_down):
         moment += 1
+        (tmp_path / str(moment)).mkdir()
     assert moment > (20 if not tear_down else 6)

@@ -59,25 +59,24 @@ async def test_production_is_started_once_admitted_and_pauses_for_the_next_bench
     await here.emulator.close()
 
 
-async def test_production_is_quiesced_before_an_instance_goes(tmp_path):
+@pytest.mark.parametrize("stop", ["pkill cuzk-daemon || true", "sleep 100000"], ids=["well", "hanging"])
+async def test_production_is_quiesced_before_an_instance_goes(tmp_path, stop):
     """Before an instance is destroyed its stop command has run, and one that hangs does not keep it alive."""
-    for name, stop in (("well", "pkill cuzk-daemon || true"), ("hanging", "sleep 100000")):
-        (tmp_path / name).mkdir()
-        here = stage(tmp_path / name)
-        wanted = producing(stop)
-        async with here.controller() as made:
-            await converge(made.loop, wanted)
-            made.ledger.set_deleting("provers", deleting=True)
-            await made.loop.keep(lambda: (wanted,), until=lambda _: not made.ledger.deleting())
-            reasons = [event.message for event in made.ledger.events()]
-            assert sum(message.startswith("released:") for message in reasons) == 2
-            assert sum(message.startswith("quiesce:") for message in reasons) == (2)
-        assert not here.emulator.alive
-        await here.emulator.close()
+    here = stage(tmp_path)
+    wanted = producing(stop)
+    async with here.controller() as made:
+        await converge(made.loop, wanted)
+        made.ledger.set_deleting("provers", deleting=True)
+        await made.loop.keep(lambda: (wanted,), until=lambda _: not made.ledger.deleting())
+        reasons = [event.message for event in made.ledger.events()]
+        assert sum(message.startswith("released:") for message in reasons) == 2
+        assert sum(message.startswith("quiesce:") for message in reasons) == 2
+    assert not here.emulator.alive
+    await here.emulator.close()
 
 
 async def test_a_crash_in_the_middle_of_a_recheck_does_not_leave_production_off(tmp_path):
-    """A controller that ends while an instance is measured again leaves a record from which the next starts production."""
+    """A controller that ends while an instance is measured leaves a record from which the next starts production."""
     here = stage(tmp_path)
     wanted = producing()
     async with here.controller() as made:
