@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from controller.model.money import micro
+from controller.model.reasons import Reason
 from controller.model.status import FleetStatus
 from tests.journeys.stage import converge, fleet, stage
 
@@ -59,8 +60,8 @@ async def test_a_price_rise_over_the_budget_is_told_and_answered(tmp_path):
         )
         await made.loop.keep(lambda: (wanted,), until=lambda said: not said[0].leaving)
         reasons = [event.reason for event in made.ledger.events()]
-        assert reasons.count("PriceIncreased") == 1
-        assert reasons.count("OverBudget") == 1
+        assert reasons.count(Reason.PRICE_INCREASED) == 1
+        assert reasons.count(Reason.OVER_BUDGET) == 1
         assert sum(i.price for i in made.ledger.instances()) <= micro(1.0)
         assert len(here.emulator.alive) == 2
     await here.emulator.close()
