@@ -147,7 +147,7 @@ def _wanted(facts: Facts, fleet: Fleet, doomed: dict[str, tuple[Reason, str]], g
     missing = max(0.0, hard)
     if hard <= 1e-9:  # noqa: PLR2004 - nothing, for a sum of rates
         missing = max(0.0, soft)
-        most = max(0, fleet.spec.disruption.max_surge - _challengers(facts, fleet, value, going)) if missing else most
+        most = max(0, fleet.spec.disruption.max_surge - _above(facts, fleet, value, going)) if missing else most
     by_count = fleet.spec.target.instances is not None
     return missing, Wanted(
         instances=round(missing) if by_count else 0,
@@ -159,11 +159,11 @@ def _wanted(facts: Facts, fleet: Fleet, doomed: dict[str, tuple[Reason, str]], g
     )
 
 
-def _challengers(facts: Facts, fleet: Fleet, value: dict[str, float], going: set[str]) -> int:
-    """Instances held above the target already."""
-    pending = [i for i in facts.pending if i.nonce not in going]
-    above = sum(value.values()) - shrink.target_of(fleet)
-    return min(len(pending), round(above)) if fleet.spec.target.instances is not None else len(pending)
+def _above(facts: Facts, fleet: Fleet, value: dict[str, float], going: set[str]) -> int:
+    """Instances held above the target already; of a rate, those that are on their way."""
+    if fleet.spec.target.instances is not None:
+        return max(0, round(sum(value.values()) - shrink.target_of(fleet)))
+    return sum(i.nonce not in going for i in facts.pending)
 
 
 def _blocked(facts: Facts, fleet: Fleet, wanted: Wanted, missing: float) -> tuple[Reason | None, str]:

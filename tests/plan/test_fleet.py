@@ -257,8 +257,10 @@ def test_slow_ones_are_kept_while_nothing_can_be_rented(poor):
 def test_a_changed_manifest_rolls_one_at_a_time():
     """A new image replaces old instances one by one, once they have had their shortest life."""
     assert [reason for _, reason in released(plan(facts(*four(), fleet=NEW)))] == [Reason.OUTDATED]
-    fresh = [replace(i, created_at=NOW - 3599) for i in four()]
-    assert released(plan(facts(*fresh, fleet=NEW))) == []
+    fresh = [replace(i, created_at=NOW - 3599) for i in (*four(), instance(5))]
+    assert released(plan(facts(*fresh[:4], fleet=NEW))) == []
+    assert plan(facts(*fresh[:4], fleet=NEW)).wanted.count == 1
+    assert plan(facts(*fresh, fleet=NEW)).wanted.count == 0  # one is above the target already
 
 
 def test_what_is_on_its_way_for_an_older_manifest_is_given_up():
