@@ -7,10 +7,10 @@ Writes are durable when a call returns: WAL with full sync. A damaged, foreign o
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, fields
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 from controller.ledger.schema import APPLICATION_ID, STEPS
 from controller.model.faults import Misconfigured
@@ -18,6 +18,7 @@ from controller.model.instance import Backoff, Event, Instance, Phase, Run
 from controller.model.reasons import Reason
 
 EVENTS_KEPT = 20_000
+BACKOFFS_KEPT = 9 * 86400.0  # seconds; a back-off lasts two days at most, so that these have been over for a week
 KEYS = {"instances": "nonce", "runs": "id", "backoffs": "scope, key"}
 
 Record = TypeVar("Record", Instance, Run, Backoff, Event)
@@ -26,25 +27,32 @@ Record = TypeVar("Record", Instance, Run, Backoff, Event)
 class Ledger:
     """All that is remembered between passes."""
 
-    def __init__(self, connection: sqlite3.Connection, lock: IO[str] | None) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path, lock: IO[str] | None = None) -> None:
         self._db = connection
+        self._path = path
         self._lock = lock
 
     @classmethod
     def open(cls, path: Path) -> "Ledger":
         """Open for writing, or make it. Raises Misconfigured if it is in use, damaged, foreign or newer."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = _lock(path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = _lock(path)
+        except OSError as error:
+            raise Misconfigured(Reason.LEDGER_UNUSABLE, f"{path}: cannot be opened ({error})") from error
         try:
             db = _connect(path, mode="rwc")
             _check(db, path)
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = FULL")
             _migrate(db)
+        except sqlite3.Error as error:
+            lock.close()
+            raise Misconfigured(Reason.LEDGER_UNUSABLE, f"{path}: cannot be written ({error})") from error
         except BaseException:
             lock.close()
             raise
-        return cls(db, lock)
+        return cls(db, path, lock)
 
     @classmethod
     def read(cls, path: Path) -> "Ledger":
@@ -53,7 +61,7 @@ class Ledger:
             raise Misconfigured(Reason.LEDGER_UNUSABLE, f"{path}: there is no ledger here; `apply` or `run` makes one")
         db = _connect(path, mode="ro")
         _check(db, path)
-        return cls(db, None)
+        return cls(db, path)
 
     @classmethod
     def copy(cls, path: Path) -> "Ledger":
@@ -64,7 +72,7 @@ class Ledger:
             source._db.backup(db)  # noqa: SLF001 - our own
             source.close()
         _migrate(db)
-        return cls(db, None)
+        return cls(db, path)
 
     def close(self) -> None:
         """Close the file and let go of its lock."""
@@ -100,12 +108,13 @@ class Ledger:
     # back-offs
 
     def put_backoff(self, backoff: Backoff) -> None:
-        """Write one back-off, new or changed."""
+        """Write one back-off, new or changed. Those that ended long before it would end are dropped."""
         self._put("backoffs", backoff)
+        self._execute("DELETE FROM backoffs WHERE until < ?", (backoff.until - BACKOFFS_KEPT,))
 
     def drop_backoff(self, scope: str, key: str) -> None:
         """Forget one back-off; nothing happens if there is none."""
-        self._db.execute("DELETE FROM backoffs WHERE scope = ? AND key = ?", (scope, key))
+        self._execute("DELETE FROM backoffs WHERE scope = ? AND key = ?", (scope, key))
 
     def backoffs(self) -> tuple[Backoff, ...]:
         """All back-offs, ended ones too: their failures count towards the next."""
@@ -117,8 +126,8 @@ class Ledger:
         """Append one event; the oldest beyond the newest 20,000 are dropped."""
         names = ", ".join(field.name for field in fields(Event))
         sql = f"INSERT INTO events ({names}) VALUES (?, ?, ?, ?, ?, ?)"  # noqa: S608 - our own names
-        cursor = self._db.execute(sql, astuple(event))
-        self._db.execute("DELETE FROM events WHERE number <= ?", ((cursor.lastrowid or 0) - EVENTS_KEPT,))
+        self._execute(sql, astuple(event))
+        self._execute("DELETE FROM events WHERE number <= (SELECT max(number) FROM events) - ?", (EVENTS_KEPT,))
 
     def events(self, fleet: str | None = None, *, newest: int = 100) -> tuple[Event, ...]:
         """The newest events, in the order they happened."""
@@ -131,13 +140,12 @@ class Ledger:
         sql = f"SELECT number, {names} FROM events WHERE number > ? ORDER BY number"  # noqa: S608 - our own names
         keys = names.split(", ")
         return tuple(
-            (number, _record(Event, dict(zip(keys, row, strict=True))))
-            for number, *row in self._db.execute(sql, (after,))
+            (number, _record(Event, dict(zip(keys, row, strict=True)))) for number, *row in self._execute(sql, (after,))
         )
 
     def newest_event(self) -> int:
         """The number of the newest event, 0 if there is none."""
-        (number,) = self._db.execute("SELECT coalesce(max(number), 0) FROM events").fetchone()
+        ((number,),) = self._execute("SELECT coalesce(max(number), 0) FROM events")
         return int(number)
 
     # fleets
@@ -147,11 +155,11 @@ class Ledger:
         sql = (
             "INSERT INTO fleets (name, status) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET status = excluded.status"
         )
-        self._db.execute(sql, (fleet, status))
+        self._execute(sql, (fleet, status))
 
     def statuses(self) -> dict[str, str]:
         """Each known fleet's status, as JSON text."""
-        return dict(self._db.execute("SELECT name, status FROM fleets ORDER BY name"))
+        return dict(self._execute("SELECT name, status FROM fleets ORDER BY name"))
 
     def set_deleting(self, fleet: str, *, deleting: bool) -> None:
         """Note that a fleet is to be torn down, or no longer."""
@@ -159,39 +167,51 @@ class Ledger:
             "INSERT INTO fleets (name, deleting, status) VALUES (?, ?, '{}') "
             "ON CONFLICT (name) DO UPDATE SET deleting = excluded.deleting"
         )
-        self._db.execute(sql, (fleet, deleting))
+        self._execute(sql, (fleet, deleting))
 
     def deleting(self) -> frozenset[str]:
         """The fleets that are to be torn down."""
-        return frozenset(name for (name,) in self._db.execute("SELECT name FROM fleets WHERE deleting"))
+        return frozenset(name for (name,) in self._execute("SELECT name FROM fleets WHERE deleting"))
 
     def forget_fleet(self, fleet: str) -> None:
         """Drop a fleet's status and its mark, once nothing of it is left; its runs and events stay."""
-        self._db.execute("DELETE FROM fleets WHERE name = ?", (fleet,))
+        self._execute("DELETE FROM fleets WHERE name = ?", (fleet,))
 
     # facts
 
     def fact(self, name: str) -> str | None:
         """A single remembered value, such as the account this ledger belongs to."""
-        row = self._db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
-        return None if row is None else str(row[0])
+        rows = self._execute("SELECT value FROM facts WHERE name = ?", (name,))
+        return str(rows[0][0]) if rows else None
 
     def put_fact(self, name: str, value: str) -> None:
         """Remember a single value."""
         sql = "INSERT INTO facts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
-        self._db.execute(sql, (name, value))
+        self._execute(sql, (name, value))
 
     def dump(self) -> Iterator[str]:
         """Every row as a line of text, in a fixed order: two ledgers are alike if their dumps are."""
         for table in ("facts", "instances", "runs", "backoffs", "events", "fleets"):
-            for row in self._db.execute(f"SELECT * FROM {table} ORDER BY 1, 2"):  # noqa: S608 - our own table names
+            for row in self._execute(f"SELECT * FROM {table} ORDER BY 1, 2"):  # noqa: S608 - our own table names
                 yield f"{table}: {row!r}"
+
+    def _execute(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """One statement, a transaction of its own. What SQLite can't do, such as on a full disk, is Misconfigured."""
+        try:
+            return self._db.execute(sql, values).fetchall()
+        except sqlite3.IntegrityError:  # two records that exclude each other are a mistake of ours
+            raise
+        except sqlite3.Error as error:
+            raise Misconfigured(
+                Reason.LEDGER_UNUSABLE,
+                f"{self._path}: {error}; what was written before is safe: mend the disk and start again",
+            ) from error
 
     def _put(self, table: str, record: Record) -> None:
         names = [field.name for field in fields(record)]
         key = KEYS[table]
         changes = ", ".join(f"{name} = excluded.{name}" for name in names)
-        self._db.execute(
+        self._execute(
             f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))}) "  # noqa: S608 - our own names
             f"ON CONFLICT ({key}) DO UPDATE SET {changes}",
             astuple(record),
@@ -199,7 +219,7 @@ class Ledger:
 
     def _select(self, kind: type[Record], tail: str, *values: object) -> Iterator[Record]:
         names = [field.name for field in fields(kind)]
-        for row in self._db.execute(f"SELECT {', '.join(names)} FROM {tail}", values):  # noqa: S608 - our own names
+        for row in self._execute(f"SELECT {', '.join(names)} FROM {tail}", values):  # noqa: S608 - our own names
             yield _record(kind, dict(zip(names, row, strict=True)))
 
 
