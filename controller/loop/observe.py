@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from controller.loop import evidence
 from controller.loop.account import FRESH, AccountWatch
 from controller.loop.ports import Clock, Ledger, Provider
+from controller.model import labels
 from controller.model.faults import Fault
 from controller.model.fleet import Fleet, Shape
 from controller.model.instance import Decision, Event, Instance, Job, Phase
@@ -46,7 +47,9 @@ class Observer:
         try:
             hourly = await self._account.look()
             listing = await self._provider.list()
-            if any(row.intended == "stopped" for row in listing.sightings):
+            if any(
+                row.intended == "stopped" and labels.read(row.label, owner=self._owner) for row in listing.sightings
+            ):
                 await self._account.look(FRESH)  # is it the account, or somebody's hand?
             if hourly:
                 await self._account.proposals(listing)
