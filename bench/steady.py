@@ -88,7 +88,8 @@ async def watch(instances: int, fleets: int) -> Seen:
         env = {**os.environ, "VAST_URL": url, "VAST_API_KEY": emulator.api_key, "VASTFLEET_LEDGER": str(ledger)}
         env |= {"VASTFLEET_CLOCK": f"{SPEED}@{clock.origin!r}", "VASTFLEET_OWNER": "bench"}
         command = [sys.executable, "-m", "controller.cli.main", "run", str(manifest)]
-        run = await asyncio.create_subprocess_exec(*command, env=env, stdout=asyncio.subprocess.DEVNULL)
+        quiet = asyncio.subprocess.DEVNULL
+        run = await asyncio.create_subprocess_exec(*command, env=env, stdout=quiet, stderr=quiet)
         try:
             async with asyncio.timeout(FILL_WITHIN_S):
                 await emulator.wait_for(lambda: len(emulator.alive) >= instances and ready(ledger, fleets))

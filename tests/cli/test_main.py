@@ -68,6 +68,6 @@ def test_an_unwritable_place_is_one_line(shell: Shell):
 
 def test_a_closed_pipe_is_no_error(shell: Shell):
     """When nobody reads the output any more, nothing is complained of."""
-    script = f"{sys.executable} -m controller.cli.main explain 2>err | true"
+    script = f"'{sys.executable}' -m controller.cli.main explain 2>err | true"
     subprocess.run(["sh", "-c", script], cwd=shell.directory, env=shell.env, check=False)
     assert (shell.directory / "err").read_text() == ""
