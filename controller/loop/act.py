@@ -11,7 +11,7 @@ from controller.loop.jobs import Jobs
 from controller.loop.ports import Clock, Ledger, Order, Provider, Secrets
 from controller.model import labels
 from controller.model.actions import Action, Begin, Confirm, Destroy, Note, Release, Rent, Resume
-from controller.model.faults import Fault, Gone, Misconfigured, Refused, Retry, Unclear
+from controller.model.faults import Fault, Gone, Refused, Retry, Unclear
 from controller.model.fleet import Fleet
 from controller.model.instance import Backoff, Event, Instance, Phase, Run
 from controller.model.market import CreateRequest, Sighting
@@ -133,6 +133,9 @@ class Acts:
         except Refused as refused:
             self._ledger.put(replace(resumed, detail=str(refused)[:200], not_before=now))
             return Done(action=resume, fault=refused)
+        except Retry as retry:  # not started, so that this was not its one try
+            self._ledger.put(replace(resume.instance, not_before=now + self._wait(retry)))
+            return Done(action=resume, fault=retry)
         return Done(action=resume)
 
     async def _release(self, release: Release, fleet: Fleet | None, seen: Mapping[str, Sighting]) -> Done:
@@ -167,12 +170,16 @@ class Acts:
         except (Gone, Unclear):
             pass  # only listings tell
         except Retry as retry:
-            fault, wait = retry, retry.after or self._limits.retry
+            fault, wait = retry, self._wait(retry)
         except Fault as other:
             fault = other
         called = replace(leaving, destroy_calls=leaving.destroy_calls + 1, not_before=self._clock.now() + wait)
         self._ledger.put(called)
         return Done(action=destroy, fault=fault)
+
+    def _wait(self, retry: Retry) -> float:
+        """Seconds before what is owed to a running bill is tried again: as asked, but never for long."""
+        return min(retry.after or self._limits.retry, self._limits.longest_retry)
 
     def _leaving(self, destroy: Destroy, *blocks: Backoff) -> Instance:
         """Write down that an instance is being destroyed, before the call."""
@@ -213,8 +220,10 @@ class Acts:
         try:
             created = await self._provider.create(request)
         except Fault as fault:
-            self._not_rented(intent, rent, fault)
+            self._not_rented(intent, fault)
             return Done(action=rent, fault=fault)
+        for scope, key in backoffs.ended_by_rental(intent):
+            self._ledger.drop_backoff(scope, key)
         now = self._clock.now()
         launched = in_phase(
             replace(intent, instance_id=created, cost_until=now), Phase.LAUNCHING, Reason.RENTED, now=now
@@ -248,7 +257,7 @@ class Acts:
             offer_id=rent.offer.id,
         )
 
-    def _not_rented(self, intent: Instance, rent: Rent, fault: Fault) -> None:
+    def _not_rented(self, intent: Instance, fault: Fault) -> None:
         """Write down what the create call's fault means: nothing rented, something to destroy, or not known."""
         now = self._clock.now()
         text = str(fault)[:200]
@@ -266,7 +275,7 @@ class Acts:
             gone = replace(in_phase(intent, Phase.GONE, fault.reason, now=now, detail=text), ended_at=now)
             self._write(gone, event(gone, fault.reason, f"not rented: {text}", now=now, kind="Warning"))
         known = tuple(self._ledger.backoffs())
-        self._ledger.put_backoff(_block(fault, rent, intent, known, now=now))
+        self._ledger.put_backoff(backoffs.after_refusal(intent, fault, known=known, now=now))
 
     def _write(self, instance: Instance, said: Event, *blocks: Backoff) -> None:
         self._ledger.put(instance)
@@ -280,19 +289,3 @@ EXPECTED = frozenset({Reason.SURPLUS, Reason.DELETED, Reason.OUTDATED, Reason.CO
 
 def _kind(reason: Reason) -> str:
     return "Normal" if reason in EXPECTED else "Warning"
-
-
-def _block(fault: Fault, rent: Rent, intent: Instance, known: tuple[Backoff, ...], *, now: float) -> Backoff:
-    """What a refused create keeps us from trying again, and for how long."""
-    scope, key, wait = "offer", str(rent.offer.id), backoffs.OFFER
-    after = None
-    if isinstance(fault, Misconfigured):
-        scope, key, wait = "fleet", f"{intent.fleet}/{intent.workload}", backoffs.REQUEST
-    elif isinstance(fault, Retry):
-        scope, key, wait, after = "account", "account", backoffs.ACCOUNT, fault.after
-    elif fault.reason is Reason.SPEND_LIMITED:
-        scope, key, wait = "account", "account", backoffs.SPENDING
-    elif fault.reason is Reason.CREDIT_EXHAUSTED:
-        scope, key, wait = "account", "account", backoffs.ACCOUNT
-    text = str(fault)
-    return backoffs.extended(known, scope, key, wait, reason=fault.reason, detail=text, now=now, after=after)

@@ -50,6 +50,8 @@ class Jobs:
         if task is not None:
             task.cancel()
             await asyncio.wait({task})
+            if self._tasks.get(nonce) is task:  # it was cancelled before it had begun
+                self._forget(nonce)
 
     async def close(self) -> None:
         """End all jobs."""

@@ -6,6 +6,7 @@ A success forgets; the waits double up to a ceiling.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from controller.model.faults import Fault, Misconfigured, Retry
 from controller.model.instance import Backoff, Instance
 from controller.model.reasons import Reason
 
@@ -45,6 +46,23 @@ def after_failure(
     )
 
 
+def after_refusal(intent: Instance, fault: Fault, *, known: Iterable[Backoff], now: float) -> Backoff:
+    """What a refused create call keeps us from trying again, and for how long."""
+    scope, key, wait, after = "offer", str(intent.offer_id), OFFER, None
+    if isinstance(fault, Misconfigured):
+        scope, key, wait = "fleet", fleet_key(intent.fleet, intent.workload), REQUEST
+    elif isinstance(fault, Retry):
+        scope, key, wait, after = "account", "account", ACCOUNT, fault.after
+    elif fault.reason in {Reason.SPEND_LIMITED, Reason.CREDIT_EXHAUSTED}:
+        scope, key, wait = "account", "account", SPENDING if fault.reason is Reason.SPEND_LIMITED else ACCOUNT
+    return extended(known, scope, key, wait, reason=fault.reason, detail=str(fault), now=now, after=after)
+
+
+def ended_by_rental(intent: Instance) -> tuple[tuple[str, str], ...]:
+    """What a create call that was carried out ends, by scope and key."""
+    return ("account", "account"), ("fleet", fleet_key(intent.fleet, intent.workload))
+
+
 def forgiven(instance: Instance) -> tuple[tuple[str, str], ...]:
     """What an admission ends, by scope and key: what was held against its machine and its shape."""
     return ("machine", str(instance.machine_id)), ("shape", shape_key(instance))
@@ -53,6 +71,11 @@ def forgiven(instance: Instance) -> tuple[tuple[str, str], ...]:
 def shape_key(instance: Instance) -> str:
     """A shape of a fleet, with what runs on it: a mended manifest starts afresh."""
     return key_of(instance.fleet, instance.shape, instance.workload)
+
+
+def fleet_key(fleet: str, workload: str) -> str:
+    """A fleet with what runs on it: a mended manifest starts afresh."""
+    return f"{fleet}/{workload}"
 
 
 def key_of(fleet: str, shape: str, workload: str) -> str:

@@ -11,7 +11,7 @@ from controller.model.instance import Backoff, Decision, Instance, Job, Phase, R
 from controller.model.market import Listing, Sighting
 from controller.model.money import MicroUsd, dollars
 from controller.model.reasons import Reason
-from controller.plan.backoffs import key_of
+from controller.plan.backoffs import fleet_key, key_of
 from controller.plan.limits import Limits
 
 PENDING = frozenset({Phase.INTENDED, Phase.UNCLEAR, Phase.LAUNCHING, Phase.PREPARING, Phase.MEASURING})
@@ -88,7 +88,7 @@ class Facts:
     def held_off(self) -> tuple[Reason, str] | None:
         """Why nothing at all can be rented now: what the account or the fleet waits for, or too little credit."""
         workload = self.fleet.spec.workload() if self.fleet is not None else ""
-        wait = self.blocked("account", "account") or self.blocked("fleet", f"{self.name}/{workload}")
+        wait = self.blocked("account", "account") or self.blocked("fleet", fleet_key(self.name, workload))
         if wait is not None:
             return wait.reason, f"waits {wait.until - self.now:.0f} s more: {wait.detail}"
         least = max(self.limits.min_credit, round(self.limits.credit_hours * self.spend))
