@@ -62,9 +62,11 @@ class Observer:
         for record, row in matches.back:
             seen[record.nonce] = row
             self._resurrect(record, row)
+        taken = self._ids() if matches.doubles or matches.strays else frozenset()
         for record, row in matches.doubles:
-            seen |= self._second(record, row)
-        seen |= self._adopt(matches.strays, fleets)
+            if row.id not in taken:
+                seen |= self._second(record, row)
+        seen |= self._adopt([(mark, row) for mark, row in matches.strays if row.id not in taken], fleets)
         return Observation(listing=listing, seen=seen)
 
     async def credit_before_renting(self) -> None:
@@ -79,10 +81,11 @@ class Observer:
         runs = [run for machine in {i.machine_id for i in mine} for run in self._ledger.runs(machine)]
         pending = any(i.admitted_at is None for i in mine)
         shapes = {shape.key: shape for shape in fleet.spec.shapes} if fleet is not None else {}
+        other = next(iter(shapes.values()), None)  # what a removed shape still does counts until it is replaced
         last = {i.nonce: run for i in mine if (run := evidence.failed(i, runs)) is not None}
         judged = (
-            {i.nonce: evidence.verdict(i, runs, fleet, shapes[i.shape], now=now) for i in mine if i.shape in shapes}
-            if fleet is not None
+            {i.nonce: evidence.verdict(i, runs, fleet, shapes.get(i.shape, other), now=now) for i in mine}
+            if fleet is not None and other is not None
             else {}
         )
         facts = Facts(
@@ -130,7 +133,7 @@ class Observer:
         rejected: dict[Reason, int] = {}
         left = affordable(facts)
         for shape in fleet.spec.shapes:
-            if plan.wanted.most_of.get(shape.key, 1) <= 0:
+            if not plan.wanted.asks_for(shape.key):
                 continue
             sifted = await self._sifted(facts, fleet, shape, explain=explain)
             for reason, count in sifted.rejected.items():
@@ -177,6 +180,11 @@ class Observer:
         self._ledger.put(back)
         self._ledger.add_event(event(back, Reason.RESURRECTED, why, now=now, kind="Warning"))
 
+    def _ids(self) -> frozenset[int]:
+        """The ids that have a record. One of them under another of our labels was relabelled: it is left alone."""
+        records = self._ledger.instances(gone=True)
+        return frozenset(record.instance_id for record in records if record.instance_id is not None)
+
     def _second(self, record: Instance, row: Sighting) -> dict[str, Sighting]:
         """A second instance under one label: it gets a record of its own, and goes."""
         now = self._clock.now()
@@ -201,7 +209,7 @@ class Observer:
                 unclaimed.append(row.id)
                 continue
             shape = f"{row.gpu} x{row.gpu_count}"
-            same = fleet is not None and row.image == fleet.spec.instance.image
+            same = fleet is not None and row.image in {None, fleet.spec.instance.image}
             workload = fleet.spec.workload() if fleet is not None and same else ""
             record = adopted(mark, row, shape=shape, workload=workload, now=now)
             self._ledger.put(record)
