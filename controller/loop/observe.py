@@ -1,5 +1,6 @@
 """The first half of a pass: what exists, what that means for the ledger, what the runs say, what the market offers."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -121,10 +122,11 @@ class Observer:
             slow=frozenset(k for k, (_, said) in known.items() if said is Decision.REJECTED and k in recent),
         )
 
-    async def market(self, facts: Facts, plan: Plan, *, explain: bool) -> tuple[tuple[Candidate, ...], Market]:
+    async def market(self, facts: Facts, plan: Plan) -> tuple[tuple[Candidate, ...], Market]:
         """Search for every shape that may be rented, and hold each offer against the manifest and our experience.
 
-        Where nothing fits, or to `explain`, the search is repeated without places and reliability, to count what fell.
+        Places and reliability are asked of vast.ai, whose answers end at so many rows. Where nothing fits, the search
+        is repeated without them, to count what they turn away.
         """
         fleet = facts.fleet
         if fleet is None:
@@ -132,10 +134,9 @@ class Observer:
         candidates: list[Candidate] = []
         rejected: dict[Reason, int] = {}
         left = affordable(facts)
-        for shape in fleet.spec.shapes:
-            if not plan.wanted.asks_for(shape.key):
-                continue
-            sifted = await self._sifted(facts, fleet, shape, explain=explain)
+        shapes = [shape for shape in fleet.spec.shapes if plan.wanted.asks_for(shape.key)]
+        markets = await asyncio.gather(*(self._sifted(facts, fleet, shape) for shape in shapes))
+        for shape, sifted in zip(shapes, markets, strict=True):
             for reason, count in sifted.rejected.items():
                 rejected[reason] = rejected.get(reason, 0) + count
             over = sum(offer.price > left for offer in sifted.offers)
@@ -148,13 +149,13 @@ class Observer:
             ]
         return tuple(candidates), Market(at=facts.now, matching=len(candidates), rejected=rejected)
 
-    async def _sifted(self, facts: Facts, fleet: Fleet, shape: Shape, *, explain: bool) -> Sifted:
+    async def _sifted(self, facts: Facts, fleet: Fleet, shape: Shape) -> Sifted:
         query = _query(fleet, shape)
         wide = replace(query, countries=(), min_reliability=None)
         found = {offer.id: offer for offer in await self._provider.search(query)}
         blocked = _held_against(facts, shape.key)
         sifted = sift(found.values(), spec=fleet.spec, shape=shape, blocked=blocked)
-        if query == wide or (sifted.offers and not explain):
+        if query == wide or sifted.offers:
             return sifted
         found |= {offer.id: offer for offer in await self._provider.search(wide)}
         return sift(found.values(), spec=fleet.spec, shape=shape, blocked=blocked)

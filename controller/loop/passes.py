@@ -175,7 +175,7 @@ class Loop:
             try:
                 await self._observer.credit_before_renting()
                 facts = self._observer.with_experience(facts)
-                candidates, market = await self._observer.market(facts, made, explain=always_search)
+                candidates, market = await self._observer.market(facts, made)
                 rents = rent(facts, made, candidates) if lacking else ()
             except Fault as fault:
                 faults = (*faults, fault)
