@@ -40,6 +40,11 @@ class Wanted:
         wanted = self.instances if self.rate <= 0 else self.most
         return min(self.most, max(wanted, floor))
 
+    def asks_for(self, shape: str) -> bool:
+        """Whether a rental of that shape would serve: where only minimums are lacking, no other shape does."""
+        only_minimums = self.instances <= 0 and self.rate <= 0 and bool(self.least_of)
+        return self.most_of.get(shape, 1) > 0 and (shape in self.least_of or not only_minimums)
+
 
 def choose(candidates: Iterable[Candidate], wanted: Wanted) -> tuple[Candidate, ...]:
     """The set to rent, most rate per dollar first.
