@@ -25,7 +25,7 @@ FAILED = 1
 
 
 @click.command("destroy")
-@click.argument("what", metavar="FLEET|PATH")
+@click.argument("what", metavar="FLEET|PATH", callback=options.named)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask. Needed where nobody can be asked.")
 @click.option(
     "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="MIN", help="Give up after so many minutes."

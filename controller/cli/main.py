@@ -110,6 +110,7 @@ def cli() -> None:
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    _open_streams()
     sys.exit(run(list(sys.argv[1:] if args is None else args)))
 
 
@@ -124,6 +125,13 @@ def run(args: list[str]) -> int:
             raise
         return code
     return result if isinstance(result, int) else 0
+
+
+def _open_streams() -> None:
+    """Put the null device where stdin, stdout or stderr is closed, or the next file opened would take its place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - until the process ends
 
 
 def _told(error: BaseException, *, bad_input: int) -> int | None:  # noqa: PLR0911 - a table

@@ -51,9 +51,16 @@ def owner(command: Command) -> Command:
     return click.option("--owner", metavar="NAME", help=text)(command)
 
 
+def named(_context: click.Context, parameter: click.Parameter, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    """Refuse an empty argument: of a path, it would mean the current directory, and all the fleets in it."""
+    if "" in ((value,) if isinstance(value, str) else value):
+        raise click.BadParameter("is empty; is a variable not set?", param=parameter)
+    return value
+
+
 def paths(command: Command) -> Command:
     """Take manifests."""
-    return click.argument("paths", nargs=-1, required=True, metavar="PATH...")(command)
+    return click.argument("paths", nargs=-1, required=True, metavar="PATH...", callback=named)(command)
 
 
 def settings(path: Path | None, owner: str | None = None, *, needs_key: bool = True) -> "Settings":

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 @click.command("run")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
+@options.paths
 @options.ledger
 @options.owner
 @options.verbose
-def command(paths: tuple[Path, ...], *, ledger: Path | None, owner: str | None) -> int:
+def command(paths: tuple[str, ...], *, ledger: Path | None, owner: str | None) -> int:
     """Keep the fleets in PATH, files or directories, as their manifests say.
 
     The files are read again when they change, and on SIGHUP. One that has
@@ -39,7 +39,7 @@ def command(paths: tuple[Path, ...], *, ledger: Path | None, owner: str | None) 
     from controller.runtime.manifests import Manifests
 
     speaker = Speaker()
-    manifests = Manifests(paths, refused=speaker.refused, changed=speaker.changed)
+    manifests = Manifests([Path(path) for path in paths], refused=speaker.refused, changed=speaker.changed)
     return asyncio.run(_run(options.settings(ledger, owner), manifests, speaker))
 
 
@@ -71,8 +71,8 @@ class Speaker:
                 f"billing. To end them, stop this and: vastfleet destroy {name}",
                 flush=True,
             )
-        told &= counts.keys()
-        told |= counts.keys()
+        told.intersection_update(counts)
+        told.update(counts)
 
 
 async def _run(settings: "Settings", manifests: "Manifests", speaker: Speaker) -> int:

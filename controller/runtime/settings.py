@@ -47,8 +47,12 @@ def read_settings(
     if needs_key and not key:
         raise _wrong("VAST_API_KEY is not set; make a key at vast.ai under Keys and export it")
     url = environ.get("VAST_URL", "").strip().rstrip("/") or VAST_URL
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:  # brackets that do not close, a port that is none
+        usable = False
+    if not usable:
         raise _wrong(f"VAST_URL is {url!r}; it must be an http(s) address such as {VAST_URL}")
     local = parts.hostname in LOOPBACK
     if parts.scheme == "http" and not local:

@@ -21,9 +21,10 @@ def load_paths(paths: Sequence[Path]) -> list[Loaded]:
             errors.append(ManifestError(file=str(path), message="holds no *.yaml file: name one, or another directory"))
         for file in files:
             try:
+                content = _read(file)  # first: what cannot be read has no place to resolve to
                 if (real := file.resolve()) not in seen:
                     seen.add(real)
-                    loaded += load_bytes(_read(file), name=str(file))
+                    loaded += load_bytes(content, name=str(file))
             except ManifestErrors as wrong:
                 errors += wrong.errors
             except OSError as error:

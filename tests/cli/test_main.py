@@ -71,3 +71,27 @@ def test_a_closed_pipe_is_no_error(shell: Shell):
     script = f"'{sys.executable}' -m controller.cli.main explain 2>err | true"
     subprocess.run(["sh", "-c", script], cwd=shell.directory, env=shell.env, check=False)
     assert (shell.directory / "err").read_text() == ""
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_error(shell: Shell, closed: str):
+    """Without stdin, stdout or stderr, as from some schedulers, a command does its work all the same."""
+    path = shell.write("fleet.yaml", (ROOT / "examples/minimal.yaml").read_text())
+    script = f"'{sys.executable}' -m controller.cli.main validate {path} {closed}"
+    assert subprocess.run(["sh", "-c", script], cwd=shell.directory, env=shell.env, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("command", ["validate", "plan", "apply", "run", "destroy"])
+def test_an_empty_path_is_not_the_current_directory(command: str, capsys: pytest.CaptureFixture[str]):
+    """An unset variable in place of a path is refused: it would mean all the fleets of the current directory."""
+    assert run([command, ""]) == (1 if command == "plan" else 2)
+    assert "is empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "http://127.0.0.1:99999", "http://127.0.0.1:0", "https://:443"])
+def test_an_address_that_is_none_is_one_line(shell: Shell, url: str):
+    """A VAST_URL that cannot be an address is named, without a traceback."""
+    path = shell.write("fleet.yaml", (ROOT / "examples/minimal.yaml").read_text())
+    done = shell.run("plan", path, VAST_API_KEY="key", VAST_URL=url)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"vastfleet: error: VAST_URL is {url!r}")

@@ -23,4 +23,5 @@ def test_it_follows_its_manifests(emulated: Shell):
     code, said = running.stop(signal.SIGTERM)
     assert code == 143
     assert "still billing: 1 instance" in said
+    assert said.count("provers is unmanaged") == 1
     assert len(json.loads(emulated.run("get", "instances", "-o", "json").stdout)["items"]) == 1

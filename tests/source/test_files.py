@@ -86,6 +86,13 @@ def test_a_file_is_read_no_further_than_it_can_be_refused(tmp_path: Path) -> Non
     assert "longer than 256 KiB" in told
 
 
+def test_a_link_to_itself_is_told_of(tmp_path: Path) -> None:
+    """A link that leads nowhere but to itself is one line, like any file that cannot be read."""
+    (tmp_path / "loop").symlink_to("loop")
+    (told,) = errors(tmp_path / "loop")
+    assert "loop: cannot be read: " in told
+
+
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda file: file.name)
 def test_every_example_is_a_manifest(file: Path) -> None:
     """Each example loads as it stands."""
