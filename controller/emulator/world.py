@@ -19,7 +19,7 @@ from controller.emulator.market import Market, Slot
 from controller.emulator.scenario import Scenario
 from controller.emulator.trouble import fates_of
 
-FIRST_CONTRACT = 41_000_000
+FIRST_CONTRACT = 41_000_000  # or more, by the second of the start: what is started again does not repeat its ids
 FIRST_PORT = 20_000  # where no SSH is served, ports are mere numbers
 STOP_S = 3.0
 
@@ -53,7 +53,7 @@ class World:
         self.total_billed = 0.0
         self.agenda = Agenda()
         self._fates = Fates(self)
-        self._next_id = FIRST_CONTRACT
+        self._next_id = FIRST_CONTRACT + int(self.started) * 100 % 10_000_000
         self._broke = credit <= 0
         if scenario.credit_out_after is not None:
             self.agenda.book(self.started + scenario.credit_out_after, self._lose_credit)

@@ -90,6 +90,10 @@ class Ledger:
         """One instance by its nonce."""
         return next(self._select(Instance, "instances WHERE nonce = ?", nonce), None)
 
+    def holder(self, instance_id: int) -> Instance | None:
+        """The record that has vast.ai's id, gone or not."""
+        return next(self._select(Instance, "instances WHERE instance_id = ?", instance_id), None)
+
     def instances(self, fleet: str | None = None, *, gone: bool = False) -> tuple[Instance, ...]:
         """Instances, oldest first; those proven gone only if asked for."""
         where = "(?1 IS NULL OR fleet = ?1)" + ("" if gone else " AND phase <> 'Gone'")

@@ -56,18 +56,16 @@ class Observer:
                 await self._account.proposals(listing)
         except Fault as fault:
             return Observation(listing=None, seen={}, faults=(fault,))
-        matches = match(listing, owner=self._owner, find=self._ledger.instance)
+        matches = match(listing, owner=self._owner, find=self._ledger.instance, holder=self._ledger.holder)
         seen = dict(matches.seen)
         for instance in self._ledger.instances():
             self._update(instance, seen.get(instance.nonce), listing)
         for record, row in matches.back:
             seen[record.nonce] = row
             self._resurrect(record, row)
-        taken = self._ids() if matches.doubles or matches.strays else frozenset()
         for record, row in matches.doubles:
-            if row.id not in taken:
-                seen |= self._second(record, row)
-        seen |= self._adopt([(mark, row) for mark, row in matches.strays if row.id not in taken], fleets)
+            seen |= self._second(record, row)
+        seen |= self._adopt(matches.strays, fleets)
         return Observation(listing=listing, seen=seen)
 
     async def credit_before_renting(self) -> None:
@@ -180,11 +178,6 @@ class Observer:
         )
         self._ledger.put(back)
         self._ledger.add_event(event(back, Reason.RESURRECTED, why, now=now, kind="Warning"))
-
-    def _ids(self) -> frozenset[int]:
-        """The ids that have a record. One of them under another of our labels was relabelled: it is left alone."""
-        records = self._ledger.instances(gone=True)
-        return frozenset(record.instance_id for record in records if record.instance_id is not None)
 
     def _second(self, record: Instance, row: Sighting) -> dict[str, Sighting]:
         """A second instance under one label: it gets a record of its own, and goes."""

@@ -98,6 +98,9 @@ class Ledger(Protocol):
     def instance(self, nonce: str) -> Instance | None:
         """One instance by its nonce, gone or not."""
 
+    def holder(self, instance_id: int) -> Instance | None:
+        """The record that has vast.ai's id, gone or not."""
+
     def instances(self, fleet: str | None = None, *, gone: bool = False) -> tuple[Instance, ...]:
         """Instances, oldest first."""
 

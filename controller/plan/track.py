@@ -27,8 +27,10 @@ class Matches:
     back: tuple[tuple[Instance, Sighting], ...]  # recorded as gone, yet listed
 
 
-def match(listing: Listing, *, owner: str, find: Callable[[str], Instance | None]) -> Matches:
-    """Lay a listing against the ledger; `find` gives the record of a nonce, gone ones too."""
+def match(
+    listing: Listing, *, owner: str, find: Callable[[str], Instance | None], holder: Callable[[int], Instance | None]
+) -> Matches:
+    """Lay a listing against the ledger; `find` gives the record of a nonce, `holder` that of an id, gone ones too."""
     seen: dict[str, Sighting] = {}
     strays: list[tuple[Mark, Sighting]] = []
     doubles: list[tuple[Instance, Sighting]] = []
@@ -37,6 +39,9 @@ def match(listing: Listing, *, owner: str, find: Callable[[str], Instance | None
         mark = labels.read(row.label, owner=owner)
         if mark is None:
             continue
+        known = holder(row.id)
+        if known is not None and known.label != row.label:
+            continue  # another label of ours was put on it: not ours to touch any more
         record = find(mark.nonce)
         if record is None:
             strays.append((mark, row))

@@ -16,7 +16,8 @@ def listing(*rows, at=NOW):
 
 
 def matched(*rows, known=()):
-    return match(listing(*rows), owner=OWNER, find={i.nonce: i for i in known}.get)
+    holders = {i.instance_id: i for i in known if i.instance_id is not None}
+    return match(listing(*rows), owner=OWNER, find={i.nonce: i for i in known}.get, holder=holders.get)
 
 
 def test_a_foreign_instance_is_nobodys_business():
@@ -24,7 +25,9 @@ def test_a_foreign_instance_is_nobodys_business():
     rows = [
         Sighting(id=n, label=label) for n, label in enumerate((None, "", "vf/tests/provers/x", "vf/other/provers/1"))
     ]
-    assert matched(*rows, known=[instance()]) == match(listing(), owner=OWNER, find=lambda _: None)
+    assert matched(*rows, known=[instance()]) == match(
+        listing(), owner=OWNER, find=lambda _: None, holder=lambda _: None
+    )
 
 
 def test_a_known_label_is_seen_and_an_unknown_one_of_ours_is_a_stray():
@@ -49,6 +52,14 @@ def test_of_two_answers_to_one_lost_create_one_is_kept():
     found = matched(row(lost, id=8), row(lost, id=7), known=[lost])
     assert found.seen[lost.nonce].id == 7
     assert [double.id for _, double in found.doubles] == [8]
+
+
+@pytest.mark.parametrize("phase", [Phase.UNCLEAR, Phase.GONE])
+def test_an_instance_that_was_given_another_label_of_ours_is_nobodys(phase):
+    """An instance whose label was overwritten with that of another record is not taken for that one."""
+    one, two = instance(1), young(2, phase)
+    found = matched(row(one, label=two.label), known=[one, two])
+    assert found == matched(known=[one, two])
 
 
 def test_a_double_that_has_a_record_is_followed_like_any_other():
