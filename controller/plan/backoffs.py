@@ -24,7 +24,7 @@ class Wait:
     free: int = 0
 
 
-OFFER = Wait(10 * MINUTE, 10 * MINUTE)
+OFFER = Wait(10 * MINUTE, 8 * HOUR)
 MACHINE = Wait(1 * HOUR, 48 * HOUR)
 SHAPE = Wait(5 * MINUTE, 2 * HOUR, free=2)
 ACCOUNT = Wait(1 * MINUTE, 30 * MINUTE)

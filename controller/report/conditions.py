@@ -137,15 +137,18 @@ def _short(found: Found, said: FleetStatus) -> Triple | None:
 
 
 def _not_renting(found: Found, said: FleetStatus) -> Triple:
-    """Something is missing and nothing is rented: the market's doing, or vast.ai's.
+    """Something is missing and nothing is rented: the market's doing, the budget's, or vast.ai's.
 
     A passing fault is told, but is not the reason.
     """
     fault = found.faults[0] if found.faults else None
     state, reason, message = _market(found)
+    if _budget(found)[0] == "False":
+        _, reason, message = _budget(found)
     if fault is not None and (state == "Unknown" or not isinstance(fault, Retry)):
         reason = fault.reason
-    return "False", reason, f"{_held(said)}; {fault or message}"
+    short = "".join(f"; {key} is {lacks} short of minInstances" for key, lacks in found.plan.wanted.least_of.items())
+    return "False", reason, f"{_held(said)}{short}; {fault or message}"
 
 
 def _reconciling(found: Found, ready: Triple) -> Reason:

@@ -32,6 +32,11 @@ def test_a_shape_waits_from_its_third_failure_on(times, minutes):
     assert failed(times, backoffs.SHAPE).until == NOW + minutes * 60
 
 
+def test_an_offer_that_is_always_refused_is_asked_for_ever_less_often():
+    """An offer that stays listed and cannot be rented is tried a few times a day, not every few minutes."""
+    assert [(failed(times, backoffs.OFFER).until - NOW) / 60 for times in (1, 2, 3, 20)] == [10, 20, 40, 480]
+
+
 def test_failures_of_one_thing_are_not_anothers():
     """A failure counts for its own scope and key alone."""
     known = (Backoff(scope="machine", key="8", until=0, failures=9, reason=Reason.HOST_LOST),)

@@ -142,3 +142,12 @@ def test_nothing_wanted_or_no_budget_is_nothing_rented(wanted):
 def test_an_empty_market_is_no_error():
     """No offers, no rentals."""
     assert choose([], Wanted(instances=3, rate=10, budget=micro(1))) == ()
+
+
+def test_where_only_a_minimum_lacks_no_other_shape_would_serve():
+    """A fleet at its target looks for the shape that is short of its minimum, and for that alone."""
+    lacking = Wanted(least_of={"a": 1})
+    assert [lacking.asks_for(shape) for shape in "ab"] == [True, False]
+    assert all(Wanted(instances=2, least_of={"a": 1}).asks_for(shape) for shape in "ab")
+    assert all(Wanted().asks_for(shape) for shape in "ab")
+    assert not Wanted(instances=2, most_of={"a": 0}).asks_for("a")
