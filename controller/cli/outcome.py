@@ -88,7 +88,7 @@ def _promises(
         "the slow machine was measured, judged and replaced": given_up(emulator, events, "slow-machine"),
         "the dead machine was given up and replaced": given_up(emulator, events, "host-lost"),
         "nothing leaked: no instance is alive": not emulator.alive,
-        "nothing was rented twice: each rental has a label and a ledger entry of its own": max(labels.values()) == 1
+        "nothing was rented twice: each rental has a label and a ledger entry of its own": set(labels.values()) <= {1}
         and {rental.id for rental in rentals} == instances.keys(),
         f"the budget was never exceeded: ${price(emulator.peak_committed_per_hour)}/h at most": (
             emulator.peak_committed_per_hour <= fleet.spec.budget_per_hour + 1e-9
