@@ -91,11 +91,16 @@ async def _destroy(
         ledger = made.ledger
         strange = [name for name in names if name not in ledger.statuses() and not ledger.instances(name, gone=True)]
         with stopping(made) as stop, deadline(stop, settings.clock, minutes):
-            news = News(ledger, names, say=lambda line: print(line, flush=True))
-            gone, why = await teardown(made, names, fleets, stop=stop, passed=lambda _: news.tell())
+            news, last = News(ledger, names, say=lambda line: print(line, flush=True)), dict[str, str]()
+
+            def passed(statuses: "Statuses") -> None:
+                news.tell()
+                last.update({s.fleet: ready.message for s in statuses if (ready := s.condition("Ready")) is not None})
+
+            gone, why = await teardown(made, names, fleets, stop=stop, passed=passed)
         if stop.code is not None:
-            print("not finished: destroy again to go on with it", file=sys.stderr)
-            print("\n".join(bills(ledger, settings.clock.now())), file=sys.stderr)
+            left = [f"{name} is not finished: {last.get(name, 'never looked')}; destroy again" for name in names]
+            print("\n".join([*left, *bills(ledger, settings.clock.now())]), file=sys.stderr)
             return stop.code
         if why:
             raise click.ClickException(why)

@@ -36,6 +36,15 @@ def test_a_misspelt_fleet_is_an_error(emulated: Shell):
     assert emulated.run("get", "instances", "-o", "json").stdout.count("Admitted") == 1
 
 
+def test_what_was_not_destroyed_in_time_says_why(shell: Shell):
+    """When vast.ai cannot be reached, the end of the time is told with what kept it, and what to do."""
+    url = "http://127.0.0.1:9"
+    done = shell.run("destroy", "provers", "--yes", "--timeout", "0.02", VAST_API_KEY="key", VAST_URL=url)
+    assert done.returncode == 3
+    assert done.stderr.startswith("provers is not finished: what exists is not known")
+    assert "not sent" in done.stderr
+
+
 def test_orphans_are_left(shell: Shell):
     """A manifest that says Orphan is not destroyed by; how to do it all the same is said."""
     done = shell.run("destroy", shell.write("fleet.yaml", manifest(policy="Orphan")), "--yes", VAST_API_KEY="key")
