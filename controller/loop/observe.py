@@ -117,6 +117,7 @@ class Observer:
             facts,
             expected={key: rate for key, (rate, _) in known.items()},
             typical=evidence.typical(facts.fleet, known),
+            doubted=frozenset(key for key, (_, said) in known.items() if said is Decision.PROBATION),
             slow=frozenset(k for k, (_, said) in known.items() if said is Decision.REJECTED and k in recent),
         )
 

@@ -35,6 +35,7 @@ class Facts:
     expected: Mapping[tuple[int, str], float] = field(default_factory=dict)  # by machine and shape, where measured
     typical: Mapping[str, float] = field(default_factory=dict)  # by shape, for a machine never measured
     slow: frozenset[tuple[int, str]] = frozenset()  # machine and shape found too slow
+    doubted: frozenset[tuple[int, str]] = frozenset()  # machine and shape measured, and neither accepted nor too slow
     machines_in_use: frozenset[int] = frozenset()  # by any fleet of ours
     backoffs: tuple[Backoff, ...] = ()
     credit: MicroUsd | None = None

@@ -33,6 +33,7 @@ class Plan:
     blocked: Reason | None = None
     blocked_why: str = ""
     doomed: dict[str, str] = field(default_factory=dict)  # by nonce: why a working instance is to be replaced
+    to_beat: float = 0.0  # rate per micro-dollar of the worst of the doomed, when only successors are missing
 
 
 def plan(facts: Facts) -> Plan:
@@ -56,12 +57,13 @@ def plan(facts: Facts) -> Plan:
         blocked=blocked,
         blocked_why=why,
         doomed={nonce: why for nonce, (_, why) in doomed.items()},
+        to_beat=_to_beat(facts, facts.fleet, doomed, going),
     )
 
 
 def rent(facts: Facts, plan: Plan, candidates: Iterable[Candidate]) -> tuple[Rent, ...]:
     """What to rent for what is missing. One instance a machine, unless nothing else is left."""
-    pool = tuple(candidates)
+    pool = tuple(c for c in candidates if _worth_a_try(facts, plan, c))
     fresh = [c for c in pool if c.offer.machine_id not in facts.machines_in_use]
     chosen = choose(fresh, plan.wanted)
     if not chosen and len(fresh) < len(pool):
@@ -79,6 +81,18 @@ def rent(facts: Facts, plan: Plan, candidates: Iterable[Candidate]) -> tuple[Ren
         )
         for c in chosen
     )
+
+
+def _to_beat(facts: Facts, fleet: Fleet, doomed: Iterable[str], going: set[str]) -> float:
+    stay = shrink.staying(facts, going)
+    held = sum(shrink.value_of(facts, fleet, i) for i in stay) >= shrink.target_of(fleet) - 1e-9
+    return min((facts.rate_of(i) / max(i.price, 1) for i in stay if held and i.nonce in doomed), default=0.0)
+
+
+def _worth_a_try(facts: Facts, plan: Plan, candidate: Candidate) -> bool:
+    """A successor that is in doubt itself must do more for its money, or the two would replace each other for ever."""
+    in_doubt = (candidate.offer.machine_id, candidate.shape) in facts.doubted
+    return not in_doubt or candidate.rate / candidate.price > plan.to_beat
 
 
 def affordable(facts: Facts) -> MicroUsd:

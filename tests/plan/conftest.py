@@ -3,8 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import settings
-
 from controller.model import labels
 from controller.model.fleet import Fleet
 from controller.model.instance import Decision, Instance, Phase, Run, Verdict
@@ -14,9 +12,6 @@ from controller.model.reasons import Reason
 from controller.plan.facts import Facts
 from controller.plan.limits import Limits
 from controller.plan.offers import Candidate
-
-settings.register_profile("plan", deadline=None)  # machines are busy; a slow example is not a wrong one
-settings.load_profile("plan")
 
 NOW = 1_800_000_000.0
 OWNER = "tests"

@@ -78,14 +78,15 @@ class World:
             verdicts=self.verdicts,
             typical={shape.key: shape.min_rate for shape in self.fleet.spec.shapes},
             machines_in_use=frozenset(i.machine_id for i in alive),
-            slow=frozenset(
-                (self.records[n].machine_id, self.records[n].shape)
-                for n, v in self.verdicts.items()
-                if v.decision is Decision.REJECTED
-            ),
+            expected={self._place(n): v.rate for n, v in self.verdicts.items() if v.rate is not None},
+            slow=frozenset(self._place(n) for n, v in self.verdicts.items() if v.decision is Decision.REJECTED),
+            doubted=frozenset(self._place(n) for n, v in self.verdicts.items() if v.decision is Decision.CHALLENGED),
             backoffs=tuple(self.backoffs.values()),
             credit=micro(1000),
         )
+
+    def _place(self, nonce: str) -> tuple[int, str]:
+        return self.records[nonce].machine_id, self.records[nonce].shape
 
     def candidates(self, facts: Facts) -> list[Candidate]:
         """The market, sifted as the loop does it."""
@@ -97,7 +98,7 @@ class World:
         taken = {self.records[nonce].machine_id for nonce in self.existing}
         free = [o for o in self.market if o.machine_id not in taken]
         return [
-            Candidate(offer=o, shape=shape.key, rate=shape.min_rate)
+            Candidate(offer=o, shape=shape.key, rate=facts.expected.get((o.machine_id, shape.key), shape.min_rate))
             for shape in self.fleet.spec.shapes
             for o in sift(free, spec=self.fleet.spec, shape=shape, blocked=blocked).offers
         ]
@@ -159,7 +160,8 @@ class World:
     def _judge(self, of: Instance) -> None:
         rate = self.true_rate[of.machine_id] * self.chance.uniform(0.98, 1.02)
         floor = next((s.min_rate for s in self.fleet.spec.shapes if s.key == of.shape), 0.0)
-        decision = Decision.ACCEPTED if rate >= floor else self.chance.choice((Decision.CHALLENGED, Decision.REJECTED))
+        slow = Decision.REJECTED if of.machine_id % 2 else Decision.CHALLENGED
+        decision = Decision.ACCEPTED if rate >= floor else slow
         again = None if decision is Decision.REJECTED else self.now + 20 * STEP
         self.verdicts = {**self.verdicts, of.nonce: Verdict(decision=decision, rate=rate, next_run_at=again)}
 

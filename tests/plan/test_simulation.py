@@ -70,14 +70,18 @@ def most_of(wanted: Fleet) -> float:
 
 def check_spared(wanted: Fleet, facts: Facts, releases: list[Release]) -> None:
     """Nothing that works goes by choice unless the target, less maxUnavailable, is held without it."""
+    chosen = [r for r in releases if r.instance.admitted_at is not None and r.reason in VOLUNTARY]
+    if not chosen or any(r.reason not in VOLUNTARY for r in releases):
+        return  # nothing by choice, or something that had to go was lost in the same pass
     going = {release.instance.nonce for release in releases}
     held = sum(value_of(facts, wanted, i) for i in facts.working if i.nonce not in going)
-    for release in releases:
-        if release.instance.admitted_at is not None and release.reason in VOLUNTARY:
-            value = max(value_of(facts, wanted, one.instance) for one in releases)
-            slack = 0.0 if release.reason is Reason.SURPLUS else wanted.spec.disruption.max_unavailable * value
-            if not any(other.reason not in VOLUNTARY for other in releases):
-                assert held >= target_of(wanted) - slack - 1e-6, f"{release.instance.nonce} was not to spare"
+    surplus = all(r.reason is Reason.SURPLUS for r in chosen)
+    slack = (
+        0
+        if surplus
+        else wanted.spec.disruption.max_unavailable * max(value_of(facts, wanted, r.instance) for r in chosen)
+    )
+    assert held >= target_of(wanted) - slack - 1e-6, f"{going} were not to spare"
 
 
 def trouble(world: World) -> None:
