@@ -4,6 +4,7 @@ Made here once and passed to everything that waits. Its speed is 1, except again
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 
@@ -18,8 +19,8 @@ class Clock:
     """
 
     def __init__(self, *, speed: float = 1.0, origin: float = 0.0, wall: Callable[[], float] = time.time) -> None:  # noqa: TID251 - the clock
-        if not speed > 0:
-            raise ValueError(f"a clock's speed is more than 0, not {speed}")
+        if not (0 < speed < math.inf and math.isfinite(origin)):
+            raise ValueError(f"a clock's speed is a number above 0, and its origin a number, not {speed} and {origin}")
         self.speed = speed
         self.origin = origin
         self._wall = wall
