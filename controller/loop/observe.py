@@ -48,9 +48,7 @@ class Observer:
         try:
             hourly = await self._account.look()
             listing = await self._provider.list()
-            if any(
-                row.intended == "stopped" and labels.read(row.label, owner=self._owner) for row in listing.sightings
-            ):
+            if any(row.intended == "stopped" and self._wanted(row, fleets) for row in listing.sightings):
                 await self._account.look(FRESH)  # is it the account, or somebody's hand?
             if hourly:
                 await self._account.proposals(listing)
@@ -67,6 +65,12 @@ class Observer:
             seen |= self._second(record, row)
         seen |= self._adopt(matches.strays, fleets)
         return Observation(listing=listing, seen=seen)
+
+    def _wanted(self, row: Sighting, fleets: Sequence[Fleet]) -> bool:
+        """Whether a row is ours, and of a fleet that somebody asks for: what is unmanaged may stand still for weeks."""
+        mark, known = labels.read(row.label, owner=self._owner), self._ledger.holder(row.id)
+        moved = known is not None and known.label != row.label
+        return mark is not None and not moved and any(fleet.name == mark.fleet for fleet in fleets)
 
     async def credit_before_renting(self) -> None:
         """Look at the credit, unless it was looked at just now."""

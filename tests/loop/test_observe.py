@@ -150,6 +150,7 @@ async def test_the_credit_is_looked_at_before_a_stop_is_judged(observer, room):
     assert room.provider.names.count("account") == 1
     observer._account._clock = Clock(wall=lambda: NOW + 120)
     await look(observer, room, row(one), row(instance(2), label="alice", intended="stopped"))
+    await look(observer, room, row(one, intended="stopped"), fleets=())
     assert room.provider.names.count("account") == 1
     await look(observer, room, row(one, intended="stopped"))
     assert room.provider.names.count("account") == 2
