@@ -33,7 +33,7 @@ from tests.journeys.stage import ORIGIN, Stage, stage
 HOUR = 3600.0
 CALM, TROUBLED, QUIET, WATCHED = 200.0, 16 * HOUR, 12 * HOUR, 4 * HOUR
 PATIENCE = 1.5 * HOUR  # longer than any spell of failing calls: until then a leak may not have been seen
-CREATES = 150  # in all the troubles and after; more would be churn
+CREATES = 150  # more would be churn
 MODELS = ("RTX 4090", "RTX 3090", "RTX 5090")
 LOOK_ALIKES = (None, "", "vf/tests", "vf/tests/blue/abc", "vf/tests2/blue/x", "VF/tests/blue/x", "vf/tests/blue/😀")
 TRUTHFUL = {Reason.BUDGET_EXHAUSTED, Reason.NO_MATCHING_OFFER, Reason.SUSPENDED}
@@ -171,17 +171,12 @@ class Chaos:
 
     def hold(self, made: Running, _: tuple[FleetStatus, ...]) -> bool:
         """Lay the ledger and the emulator's books against each other after a pass; never satisfied."""
-        known = {i.instance_id for i in made.ledger.instances()}
-        asked, now = {*self.fleets, *made.ledger.deleting()}, self.world.clock.now()
-        unclear = {i.nonce for i in made.ledger.instances() if i.instance_id is None}
-        leaks = {
-            contract.id
-            for contract in self.world.alive()
-            if (mark := labels.read(contract.label, owner="tests")) is not None
-            and contract.id not in known | self.relabelled
-            and mark.fleet in asked
-            and mark.nonce not in unclear
-        }
+        records, now = made.ledger.instances(), self.world.clock.now()
+        known = {i.instance_id for i in records} | self.relabelled
+        unclear = {i.nonce for i in records if i.instance_id is None}
+        asked = {*self.fleets, *made.ledger.deleting()}
+        marks = {c.id: labels.read(c.label, owner="tests") for c in self.world.alive() if c.id not in known}
+        leaks = {id_ for id_, mark in marks.items() if mark and mark.fleet in asked and mark.nonce not in unclear}
         self.unknown_since = {id_: self.unknown_since.get(id_, now) for id_ in leaks}
         for id_, since in self.unknown_since.items():
             if now - since > PATIENCE:
@@ -253,7 +248,8 @@ class Chaos:
             contract.fates = ()
         await self.live(QUIET)
         passes: list[tuple[FleetStatus, ...]] = []
-        async with self.here.controller() as made:
+        async with self.here.controller() as self.made:
+            made = self.made
             number, calls = made.ledger.newest_event(), Counter(self.here.emulator.calls)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(WATCHED):
@@ -263,16 +259,14 @@ class Chaos:
         for (about, reason), times in Counter((event.about, event.reason) for event in news).items():
             if times > WATCHED / HOUR:
                 self.wrong(f"{about} told of {reason} {times} times")
-        held = [said for said in passes[-1] if said.fleet in self.fleets]
-        for said in held:
+        for said in (held := [said for said in passes[-1] if said.fleet in self.fleets]):
             ready = said.condition("Ready")
             if ready is None or (ready.status != "True" and ready.reason not in TRUTHFUL):
                 self.wrong(f"{said.fleet} is not ready: {ready}")
         if all(said.ready for said in held) and not news:
-            made_calls = self.here.emulator.calls - calls
             most = Counter({LIST: len(passes)} | dict.fromkeys(HOURLY, 1 + int(WATCHED / HOUR)))
-            if made_calls - most:
-                self.wrong(f"{len(passes)} passes over settled fleets made {dict(made_calls)}")
+            if many := self.here.emulator.calls - calls - most:
+                self.wrong(f"{len(passes)} passes over settled fleets made {dict(many)} too many")
 
     def books_agree(self, ledger: Ledger) -> None:
         """In the end the ledger counts what bills, and nothing else."""
