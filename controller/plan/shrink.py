@@ -129,7 +129,8 @@ def replaced(facts: Facts, fleet: Fleet, going: set[str], *, doomed: dict[str, t
         bound = facts.decision(instance) is Decision.CHALLENGED or facts.held_off is not None
         slack = 0.0 if bound else disruption.max_unavailable * value
         young = facts.now - instance.created_at < disruption.min_lifetime_minutes * 60 and reason is Reason.OUTDATED
-        if young or held - value < target_of(fleet) - slack - 1e-9:
+        spared = held - value >= target_of(fleet) - slack - 1e-9
+        if young or not spared:
             continue
         held -= value
         releases.append(Release(instance=instance, reason=reason, why=why))

@@ -22,6 +22,7 @@ def status(found: Found) -> FleetStatus:
     before = found.before or FleetStatus(fleet=facts.name)
     working = [i for i in facts.working if i.absent_since is None and i.trouble_since is None]
     rate = sum(facts.rate_of(i) for i in working)
+    credit = max(0, facts.credit) if facts.credit is not None else None
     spend = sum(i.price for i in facts.instances if i.instance_id is not None)
     wanted = before.model_copy(update=_wanted(facts.fleet)) if facts.fleet is not None else before
     an_hour = rate * AN_HOUR.get(wanted.unit.rpartition("/")[2], 1.0)
@@ -35,7 +36,7 @@ def status(found: Found) -> FleetStatus:
             "spend_per_hour": usd(spend),
             "reserved_per_hour": usd(facts.reserved),
             "cost_per_unit": usd(spend) / an_hour if an_hour > 0 else None,
-            "credit_runway_hours": facts.credit / facts.spend if facts.credit is not None and facts.spend else None,
+            "credit_runway_hours": credit / facts.spend if credit is not None and facts.spend else None,
             "market": found.market or before.market,
             "plan": tuple(_planned(a) for a in found.actions if not isinstance(a, Note))[:LINES_OF_PLAN],
             "instances": tuple(_instance(found, instance) for instance in facts.instances),

@@ -1,8 +1,11 @@
+import math
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from controller.model.actions import Begin, Note, Release
+from controller.model.actions import Note, Release
 from controller.model.instance import Backoff, Decision, Phase
 from controller.model.money import micro
 from controller.model.reasons import Reason
@@ -22,10 +25,6 @@ from tests.plan.conftest import (
     verdict,
     young,
 )
-
-DOUBTED = verdict(Decision.CHALLENGED)
-SLOW = verdict(Decision.REJECTED, 30.0, next_run_at=None)
-NEW = fleet(instance={"image": "example/prover:1.5"})
 
 
 def released(planned):
@@ -192,118 +191,6 @@ def test_a_missing_minimum_is_rented_though_the_target_is_met():
     assert [r.shape for r in rented] == [OTHER_SHAPE] * 2
 
 
-# replacing
-
-
-def judged(*decisions, **values):
-    """Four instances with verdicts of these decisions."""
-    held = four()
-    verdicts = {i.nonce: d for i, d in zip(held, decisions, strict=True)}
-    return facts(*held, verdicts=verdicts, **values)
-
-
-GOOD = verdict()
-
-
-def test_too_slow_instances_go_within_max_unavailable():
-    """Of three that are too slow one goes at a time, so that at most one is missing."""
-    assert len(released(plan(judged(SLOW, SLOW, SLOW, GOOD)))) == 1
-    two = fleet(disruption={"maxUnavailable": 2})
-    assert len(released(plan(judged(SLOW, SLOW, SLOW, GOOD, fleet=two)))) == 2
-
-
-def test_below_the_target_what_works_slowly_goes_on_working():
-    """When something is missing already, no slow instance is given up on top of it."""
-    found = facts(*four()[:3], verdicts={i.nonce: SLOW for i in four()[:3]})
-    assert released(plan(found)) == []
-
-
-def test_without_unavailability_a_successor_comes_first():
-    """With maxUnavailable 0 a slow instance stays until the target is met without it."""
-    surge = fleet(disruption={"maxUnavailable": 0, "maxSurge": 1})
-    planned = plan(judged(SLOW, GOOD, GOOD, GOOD, fleet=surge))
-    assert released(planned) == []
-    assert planned.wanted.count == 1
-    held = [*four(), instance(5)]
-    verdicts = {i.nonce: GOOD for i in held} | {held[0].nonce: SLOW}
-    assert released(plan(facts(*held, verdicts=verdicts, fleet=surge))) == [(1001, Reason.BELOW_MIN_RATE)]
-
-
-def test_a_doubted_instance_is_challenged_and_never_just_dropped():
-    """A doubtful instance gets a challenger within maxSurge, and goes only when that one holds the target too."""
-    planned = plan(judged(DOUBTED, DOUBTED, GOOD, GOOD))
-    assert released(planned) == []
-    assert planned.wanted.count == 1
-    on_its_way = facts(*four(), young(9), verdicts={i.nonce: DOUBTED for i in four()})
-    assert plan(on_its_way).wanted.count == 0
-
-
-def test_two_in_doubt_do_not_replace_each_other_for_ever():
-    """A challenger measured before and in doubt itself must do more for its money than the one that it challenges."""
-    found = judged(verdict(Decision.CHALLENGED, 45.0), GOOD, GOOD, GOOD, doubted=frozenset({(501, SHAPE)}))
-    planned = plan(found)
-    assert rent(found, planned, [candidate(1, 0.3, 45)]) == ()
-    assert len(rent(found, planned, [candidate(1, 0.3, 46)])) == 1
-    assert len(rent(found, planned, [candidate(2, 0.4, 40)])) == 1  # never measured
-    missing = replace(found, instances=found.instances[1:])
-    assert len(rent(missing, plan(missing), [candidate(1, 0.3, 45)])) == 1
-
-
-@pytest.mark.parametrize(
-    "poor",
-    [
-        {"credit": 0},
-        {
-            "backoffs": (
-                Backoff(scope="account", key="account", until=NOW + 9, failures=1, reason=Reason.SPEND_LIMITED),
-            )
-        },
-    ],
-)
-def test_slow_ones_are_kept_while_nothing_can_be_rented(poor):
-    """Without credit a slow instance is better than none: it is not given up for a successor that cannot come."""
-    assert released(plan(judged(SLOW, GOOD, GOOD, GOOD, **poor))) == []
-
-
-def test_a_changed_manifest_rolls_one_at_a_time():
-    """A new image replaces old instances one by one, once they have had their shortest life."""
-    assert [reason for _, reason in released(plan(facts(*four(), fleet=NEW)))] == [Reason.OUTDATED]
-    fresh = [replace(i, created_at=NOW - 3599) for i in (*four(), instance(5))]
-    assert released(plan(facts(*fresh[:4], fleet=NEW))) == []
-    assert plan(facts(*fresh[:4], fleet=NEW)).wanted.count == 1
-    assert plan(facts(*fresh, fleet=NEW)).wanted.count == 0  # one is above the target already
-
-
-def test_what_is_on_its_way_for_an_older_manifest_is_given_up():
-    """An instance that is not admitted yet when the manifest changes can never be: it is not paid for any longer."""
-    coming = [young(9, phase) for phase in (Phase.LAUNCHING, Phase.PREPARING, Phase.MEASURING)]
-    for one in coming:
-        planned = plan(facts(one, fleet=NEW))
-        assert released(planned) == [(1009, Reason.OUTDATED)]
-        assert not any(isinstance(action, Begin) for action in planned.actions)
-        assert planned.missing == 4
-
-
-def test_a_removed_shape_is_replaced_gently():
-    """Working instances of a removed shape go one at a time; those on their way go at once."""
-    other = fleet(shapes=BOTH[1:])
-    found = facts(*four(), young(9), fleet=other)
-    assert sorted(released(plan(found))) == [(1001, Reason.OUTDATED), (1009, Reason.OUTDATED)]
-
-
-def test_a_removed_shape_does_not_block_a_rate_target():
-    """With a rate target and the budget full, instances of a removed shape make room for their successors."""
-    other = fleet(target={"rate": 240}, budget=1.2, shapes=BOTH[1:])
-    assert [reason for _, reason in released(plan(facts(*four(), fleet=other)))] == [Reason.OUTDATED]
-
-
-def test_a_contract_that_ends_is_replaced_in_time():
-    """An instance whose contract ends within two hours is replaced before it does."""
-    ending = replace(instance(1), ends_at=NOW + 7199)
-    assert released(plan(facts(ending, *four()[1:]))) == [(1001, Reason.CONTRACT_ENDING)]
-    assert released(plan(facts(replace(ending, ends_at=NOW + 7200), *four()[1:]))) == []
-
-
 # rates
 
 
@@ -374,3 +261,22 @@ def test_a_shape_that_keeps_failing_is_tried_one_at_a_time():
     found = facts(backoffs=failures)
     planned = plan(found)
     assert len(rent(found, planned, [candidate(n) for n in range(1, 9)])) == 1
+
+
+HOSTILE = st.one_of(st.floats(), st.sampled_from([float("nan"), float("inf"), -float("inf"), 0.0, 1e300]))
+TARGETS = st.sampled_from([{"instances": 4}, {"instances": 5}, {"rate": 180}, {"rate": 1e15}, {"rate": 0}])
+
+
+@given(st.lists(HOSTILE, min_size=4, max_size=4), st.sampled_from(list(Decision)), TARGETS)
+def test_hostile_rates_neither_overspend_nor_empty_the_fleet(rates, decision, target):
+    """Whatever rates are believed, the budget holds, and a rate that is no number gives nothing up."""
+    held = four()
+    verdicts = {i.nonce: verdict(decision, rate) for i, rate in zip(held, rates, strict=True)}
+    found = facts(*held, verdicts=verdicts, fleet=fleet(target=target, budget=2.0))
+    planned = plan(found)
+    rented = rent(found, planned, [candidate(n, 0.25) for n in range(1, 9)])
+    assert sum(r.price for r in rented) <= micro(2.0 - 4 * 0.3)
+    if "rate" in target and any(math.isnan(rate) for rate in rates):
+        assert released(planned) == []
+    if "instances" in target:
+        assert len(released(planned)) <= 1
