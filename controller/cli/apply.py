@@ -44,7 +44,8 @@ def command(
     settings = options.settings(ledger, owner)
     if sys.stdin.isatty() and sys.stdout.isatty() and not yes:
         most = price(sum(fleet.spec.budget_per_hour for fleet in fleets))
-        click.confirm(f"Hold {', '.join(f.name for f in fleets)}, for at most ${most}/h in all?", abort=True)
+        if not click.confirm(f"Hold {', '.join(f.name for f in fleets)}, for at most ${most}/h in all?"):
+            raise click.ClickException("nothing was rented")
     return asyncio.run(_apply(settings, fleets, watch=watch, minutes=timeout))
 
 

@@ -78,7 +78,8 @@ def _ask(settings: "Settings", names: Sequence[str], *, yes: bool) -> None:
     ledger.close()
     cost = price(usd(sum(instance.price for instance in alive)))
     known = f"{count(len(alive), 'instance')} known, ${cost}/h; others under its label too"
-    click.confirm(f"Destroy {', '.join(names)} ({known})?", abort=True)
+    if not click.confirm(f"Destroy {', '.join(names)} ({known})?"):
+        raise click.ClickException("nothing was destroyed")
 
 
 async def _destroy(

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,8 +30,9 @@ def command(*, scenario: Path | None, listing: Path | None, port: int, speed: fl
     """Serve an emulated vast.ai on this machine until Ctrl-C.
 
     It has offers, instances that boot, bill and can be reached over SSH, rate
-    limits, and troubles on demand. Prints the environment in which vastfleet
-    and vast.ai's own client use it; costs nothing and rents nothing.
+    limits, and troubles on demand. Prints the environment in which vastfleet,
+    with a ledger apart from yours, and vast.ai's own client use it: each shell
+    needs it. Costs nothing and rents nothing.
     """
     from controller.emulator import Emulator, ScaledClock, Scenario, ScenarioError
 
@@ -47,7 +49,13 @@ def command(*, scenario: Path | None, listing: Path | None, port: int, speed: fl
 
 async def _serve(emulator: "Emulator", clock: str, port: int) -> None:
     url = await emulator.serve(port=port)
-    lines = {"VAST_URL": url, "VAST_API_KEY": emulator.api_key, "VASTFLEET_CLOCK": clock}
+    ledger = Path(tempfile.mkdtemp(prefix="vastfleet-emulator-")) / "ledger.db"  # what is rehearsed is kept apart
+    lines = {
+        "VAST_URL": url,
+        "VAST_API_KEY": emulator.api_key,
+        "VASTFLEET_CLOCK": clock,
+        "VASTFLEET_LEDGER": str(ledger),
+    }
     for name, value in lines.items():
         print(f"export {name}={value}", flush=True)
     print("serving; Ctrl-C ends it", file=sys.stderr, flush=True)

@@ -33,7 +33,8 @@ def command(paths: tuple[str, ...], form: str, ledger: Path | None, owner: str |
     be used while a controller is running. Offers come and go: what is rented
     later may differ.
 
-    Exit codes: 0 nothing to do, 2 changes are pending, 1 something is wrong.
+    Exit codes: 0 nothing to do, 2 changes are pending or wanted and not to be
+    had now, 1 something is wrong.
     """
     fleets = [loaded.fleet for loaded in options.manifests(paths)]
     settings = options.settings(ledger, owner)
@@ -46,7 +47,7 @@ def command(paths: tuple[str, ...], form: str, ledger: Path | None, owner: str |
             _show(one)
     if any(one.faults for one in intended):
         return FAILED
-    return PENDING if any(one.actions for one in intended) else 0
+    return PENDING if any(one.actions or one.plan.missing > 0 for one in intended) else 0
 
 
 async def _ask(settings: "Settings", fleets: "list[Fleet]") -> "tuple[Intended, ...]":
@@ -113,6 +114,7 @@ def _after(one: "Intended") -> dict[str, float | int | None]:
     """What the fleet would be with all of it done: what is given up gone, what is rented fast enough."""
     from controller.model.actions import Destroy, Release
     from controller.model.money import usd
+    from controller.model.status import an_hour
 
     facts = one.facts
     going = {action.instance.nonce for action in one.actions if isinstance(action, Release | Destroy)}
@@ -124,7 +126,7 @@ def _after(one: "Intended") -> dict[str, float | int | None]:
         "instances": len(staying) + len(rents),
         "rate": total,
         "spendPerHour": spend,
-        "costPerUnit": spend / total if total else None,
+        "costPerUnit": spend / an_hour(total, _fleet(one).spec.benchmark.unit) if total else None,
         "firstHour": usd(facts.reserved + sum(rent.price for rent in rents)),
         "perDay": 24 * spend,
     }
@@ -153,10 +155,13 @@ def _show(one: "Intended") -> None:
     facts, fleet = one.facts, _fleet(one)
     unit, target = fleet.spec.benchmark.unit, fleet.spec.target
     wanted = f"{target.rate:g} {unit}" if target.rate is not None else count(target.instances or 0, "instance")
-    print(
-        f"{facts.name}: {wanted} wanted, {len(facts.working)} held, {len(facts.pending)} on their way; "
-        f"${price(usd(facts.reserved))}/h of ${price(usd(fleet.spec.budget))}/h taken"
-    )
+    if facts.listing is None:
+        print(f"{facts.name}: {wanted} wanted; what exists is not known")
+    else:
+        print(
+            f"{facts.name}: {wanted} wanted, {len(facts.working)} held, {len(facts.pending)} on their way; "
+            f"${price(usd(facts.reserved))}/h of ${price(usd(fleet.spec.budget))}/h taken"
+        )
     for fault in one.faults:
         print(f"  not known: {fault} ({fault.reason})")
     _show_rentals(one, unit)
@@ -207,13 +212,17 @@ def _show_market(one: "Intended") -> None:
         table(rows, indent=2)
     short = plan.missing - (len(_rents(one)) if _fleet(one).spec.target.instances is not None else 0)
     if plan.blocked is None and _fleet(one).spec.target.instances is not None and short > 0:
-        print(f"\n{short:g} of {plan.missing:g} cannot be had: no matching offer is left that fits the budget")
+        left = (
+            "every matching offer is taken, or over what is left of the budget" if market.matching else "none matches"
+        )
+        print(f"\n{short:g} of {plan.missing:g} cannot be had: {left}")
 
 
 def _show_after(one: "Intended", unit: str) -> None:
     after = _after(one)
     if not one.actions:
-        print("" if one.faults else "\nNothing to do")
+        if not one.faults:
+            print("\nNothing can be done about it now" if one.plan.missing > 0 else "\nNothing to do")
         return
     work = unit.split("/", maxsplit=1)[0].removesuffix("s")
     print(

@@ -27,7 +27,7 @@ from controller.plan.limits import Limits
 from controller.plan.outcome import JobEnd, after_job
 from controller.plan.track import event, in_phase
 from controller.report.conditions import Found
-from controller.report.fleet import failed, news, status
+from controller.report.fleet import failed, first, news, status
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +90,7 @@ class Loop:
     async def once(self, fleets: Sequence[Fleet]) -> tuple[FleetStatus, ...]:
         """One pass over the given fleets, and over what the ledger still has to finish. Returns each fleet's status."""
         self._recover()
+        self._introduce(fleets)
         seen = await self._observer.look(fleets)
         by_name = {fleet.name: fleet for fleet in fleets}
         names = sorted({*by_name, *self._ledger.deleting(), *(i.fleet for i in self._ledger.instances())})
@@ -134,6 +135,14 @@ class Loop:
             said = failed(self._before(name), name, now=self._clock.now())
             self._ledger.put_status(name, said.model_dump_json(by_alias=True))
             return said
+
+    def _introduce(self, fleets: Sequence[Fleet]) -> None:
+        """Give every new fleet a status before anything slow."""
+        known = self._ledger.statuses()
+        for fleet in fleets:
+            if known.get(fleet.name, "{}") == "{}":
+                said = first(fleet, now=self._clock.now())
+                self._ledger.put_status(fleet.name, said.model_dump_json(by_alias=True))
 
     def _before(self, name: str) -> FleetStatus | None:
         text = self._ledger.statuses().get(name, "{}")

@@ -24,6 +24,7 @@ class Reason(StrEnum):
     WITHIN_BUDGET = "WithinBudget"
     BUDGET_EXHAUSTED = "BudgetExhausted"
     OFFERS_FOUND = "OffersFound"
+    NOT_SEARCHED = "NotSearched"
     NO_MATCHING_OFFER = "NoMatchingOffer"
     CREDIT_OK = "CreditOk"
     CREDIT_EXHAUSTED = "CreditExhausted"
@@ -141,6 +142,7 @@ Deleted: The fleet is being deleted, and its instances with it. Wait until it is
 WithinBudget: All that bills or may bill fits the budget. Nothing to do.
 BudgetExhausted: Nothing more that would help fits the budget. Raise budgetPerHour, or lower the target, if you want
   more.
+NotSearched: Nothing had to be rented yet, so the market was not looked at. Nothing to do.
 OffersFound: The market has offers that meet every condition. Nothing to do.
 NoMatchingOffer: No offer meets every condition. See which condition turns most away, relax it, or wait for the
   market.

@@ -8,6 +8,13 @@ from pydantic.alias_generators import to_camel
 from controller.model.instance import Decision
 from controller.model.reasons import Reason
 
+AN_HOUR = {"s": 3600.0, "min": 60.0, "h": 1.0}
+
+
+def an_hour(rate: float, unit: str) -> float:
+    """A rate in work an hour, from its unit, such as `proofs/min`."""
+    return rate * AN_HOUR.get(unit.rpartition("/")[2], 1.0)
+
 
 class _Said(BaseModel):
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True, extra="ignore")

@@ -58,7 +58,7 @@ def sift(
 def _steps(spec: FleetSpec, shape: Shape) -> tuple[Step, ...]:
     require = spec.require
     countries = spec.countries()
-    top_price = spec.budget if shape.max_price is None else min(shape.max_price, spec.budget)
+    cap = shape.max_price
     return (
         (Reason.WRONG_GPU, lambda o: o.gpu == shape.gpu and o.gpu_count == shape.gpu_count),
         (Reason.NOT_RENTABLE, lambda o: o.rentable),
@@ -71,7 +71,8 @@ def _steps(spec: FleetSpec, shape: Shape) -> tuple[Step, ...]:
         (Reason.NETWORK, lambda o: _at_least(o.down_mbps, require.down_mbps)),
         (Reason.PARTIAL_MACHINE, lambda o: not require.whole_machine or o.gpu_fraction == 1.0),
         (Reason.REMAINING_TIME, lambda o: _at_least(o.remaining_seconds, _seconds(require.remaining_hours))),
-        (Reason.PRICE, lambda o: 0 < o.price <= top_price),
+        (Reason.PRICE, lambda o: o.price > 0 and (cap is None or o.price <= cap)),
+        (Reason.BUDGET_EXHAUSTED, lambda o: o.price <= spec.budget),
     )
 
 

@@ -52,5 +52,6 @@ def _failed(instance: Instance, end: JobEnd, *, now: float, limits: Limits) -> N
 
 
 def _note(instance: Instance, end: JobEnd, *, now: float, kind: str = "Normal") -> Note:
-    said = event(instance, end.reason, f"{end.job}: {end.detail or 'done'}", now=now, kind=kind)
+    measured = f"{end.run.rate:.4g} {end.run.unit}; " if end.run is not None and end.run.rate is not None else ""
+    said = event(instance, end.reason, f"{end.job}: {measured}{end.detail or 'done'}", now=now, kind=kind)
     return Note(instance=instance, reason=end.reason, why=end.detail, events=(said,))

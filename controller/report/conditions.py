@@ -193,7 +193,7 @@ def _market(found: Found) -> Triple:
         return (
             (old.status, old.reason, old.message)
             if old is not None
-            else ("Unknown", Reason.OFFERS_FOUND, "not searched yet")
+            else ("Unknown", Reason.NOT_SEARCHED, "not searched yet")
         )
     fell = ", ".join(
         f"{reason} {count}" for reason, count in sorted(market.rejected.items(), key=lambda item: -item[1])

@@ -8,12 +8,11 @@ from controller.model.fleet import Fleet
 from controller.model.instance import Event, Instance, Phase
 from controller.model.money import usd
 from controller.model.reasons import Reason
-from controller.model.status import Condition, FleetStatus, InstanceStatus, Planned, ShapeStatus
+from controller.model.status import Condition, FleetStatus, InstanceStatus, Planned, ShapeStatus, an_hour
 from controller.report.conditions import Found, conditions
 
 LINES_OF_PLAN = 50
 PATIENCE = 120.0  # seconds that Ready may be Unknown before it is worth an event: one failed listing is not
-AN_HOUR = {"s": 3600.0, "min": 60.0, "h": 1.0}
 
 
 def status(found: Found) -> FleetStatus:
@@ -25,7 +24,7 @@ def status(found: Found) -> FleetStatus:
     credit = max(0, facts.credit) if facts.credit is not None else None
     spend = sum(i.price for i in facts.instances if i.instance_id is not None)
     wanted = before.model_copy(update=_wanted(facts.fleet)) if facts.fleet is not None else before
-    an_hour = rate * AN_HOUR.get(wanted.unit.rpartition("/")[2], 1.0)
+    hourly = an_hour(rate, wanted.unit)
     said = wanted.model_copy(
         update={
             "held": len(working),
@@ -35,7 +34,7 @@ def status(found: Found) -> FleetStatus:
             "rate": rate,
             "spend_per_hour": usd(spend),
             "reserved_per_hour": usd(facts.reserved),
-            "cost_per_unit": usd(spend) / an_hour if an_hour > 0 else None,
+            "cost_per_unit": usd(spend) / hourly if hourly > 0 else None,
             "credit_runway_hours": credit / facts.spend if credit is not None and facts.spend else None,
             "market": found.market or before.market,
             "plan": tuple(_planned(a) for a in found.actions if not isinstance(a, Note))[:LINES_OF_PLAN],
@@ -45,6 +44,20 @@ def status(found: Found) -> FleetStatus:
         }
     )
     return said.model_copy(update={"conditions": conditions(found, said)})
+
+
+def first(fleet: Fleet, *, now: float) -> FleetStatus:
+    """The status of a fleet before its first pass is over, which may take minutes: not ready, and on the way."""
+    said = FleetStatus(fleet=fleet.name, created_at=now).model_copy(update=_wanted(fleet))
+    ready = Condition(
+        type="Ready",
+        status="Unknown",
+        reason=Reason.FILLING,
+        message="the first pass is under way",
+        last_transition_time=now,
+    )
+    trying = ready.model_copy(update={"type": "Reconciling", "status": "True"})
+    return said.model_copy(update={"conditions": (ready, trying)})
 
 
 def failed(before: FleetStatus | None, name: str, *, now: float) -> FleetStatus:

@@ -112,5 +112,5 @@ def emulated(shell: Shell) -> Shell:
     served = shell.start("emulator", "--speed", SPEED, "--scenario", shell.write("scenario.yaml", scenario))
     served.until("VASTFLEET_CLOCK")
     lines = [line.removeprefix("export ").strip().split("=", 1) for line in served.lines if line.startswith("export ")]
-    shell.env |= dict(lines)
+    shell.env |= {name: value for name, value in lines if name != "VASTFLEET_LEDGER"}
     return shell

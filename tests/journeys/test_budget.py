@@ -43,7 +43,7 @@ async def test_the_disk_counts(tmp_path):
     here = stage(tmp_path, market=market(tmp_path, 0.39, storage=0.67))
     async with here.controller() as made:
         (said,) = await made.loop.once((fleet(target="instances: 1", budget=0.45, disk=250),))
-        assert said.market.rejected == {"Price": 1}
+        assert said.market.rejected == {"BudgetExhausted": 1}
     assert here.creates == 0
     await here.emulator.close()
 

@@ -166,4 +166,4 @@ async def test_the_funnel_counts_what_the_budget_leaves_out(observer, room):
     found = facts(instance(1), fleet=fleet(budget=1.0))
     candidates, market = await observer.market(found, plan(found))
     assert [c.offer.id for c in candidates] == [1]
-    assert market.rejected == {Reason.BUDGET_EXHAUSTED: 1, Reason.PRICE: 1}
+    assert market.rejected == {Reason.BUDGET_EXHAUSTED: 2}

@@ -110,7 +110,7 @@ def test_without_a_cap_of_its_own_a_shape_is_capped_by_the_budget():
     high = fleet(budget=0.5, shapes=({"gpu": "RTX 4090", "minRate": 50, "maxPricePerHour": 9.0},)).spec
     for spec in (loose, high):
         assert fell(replace(FIT, price=micro(0.5)), spec) is None
-        assert fell(replace(FIT, price=micro(0.5) + 1), spec) is Reason.PRICE
+        assert fell(replace(FIT, price=micro(0.5) + 1), spec) is Reason.BUDGET_EXHAUSTED
 
 
 def test_what_is_not_asked_for_may_be_unknown():
