@@ -39,6 +39,12 @@ def test_kill_9_loses_nothing_that_was_acknowledged(path, writer, kills):
     assert len(found) <= acknowledged + 1
 
 
+def test_a_write_is_on_the_disk_when_it_returns(ledger):
+    """Durable means synced: a power cut loses nothing that a write has returned for."""
+    assert ledger._execute("PRAGMA synchronous") == [(2,)]
+    assert ledger._execute("PRAGMA journal_mode") == [("wal",)]
+
+
 def test_a_second_writer_is_refused_by_name_until_the_first_is_dead(path, writer):
     """Two loops on one ledger would both spend its budget: the second is told who has it, until that one is dead."""
     process = writer()

@@ -78,6 +78,12 @@ def test_a_double_that_comes_back_is_back():
     assert matched(row(one), row(one, id=7), known=[one, twin]).back == ((twin, row(one, id=7)),)
 
 
+def test_a_double_that_shows_its_storage_alone_counts_in_full():
+    """A stopped double shows a small price, and may start: it is counted like the one that it doubles."""
+    one = instance(1)
+    assert twin_of(one, row(one, id=7, price=micro(0.01)), why="twice", now=NOW).price == micro(0.3)
+
+
 def test_a_double_starts_with_a_clean_record():
     """A double's record bills from its own start, is not absent, has not ended, and is on its way out."""
     gone = instance(

@@ -124,12 +124,14 @@ def test_the_time_of_a_change_is_kept():
     first = status(found(*FOUR))
     second = status(_later(60, first, *FOUR))
     third = status(_later(120, second, *FOUR[:3]))
-    fourth = status(_later(180, third, *FOUR[:2]))
+    fourth = status(_later(180, third, *FOUR[:3], young(9)))
 
     def when(of):
         ready = of.condition("Ready")
         return ready.last_transition_time
 
+    reasons = [c.reason for c in (third.condition("Ready"), fourth.condition("Ready")) if c is not None]
+    assert len(set(reasons)) == 2
     assert (when(first), when(second), when(third), when(fourth)) == (NOW, NOW, NOW + 120, NOW + 120)
 
 
