@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from controller.model.fleet import Fleet
@@ -21,7 +23,7 @@ spec:
 """
 
 
-async def verdict(tmp_path, wanted: Fleet, **scenario: object) -> tuple[Reason, str]:
+async def verdict(tmp_path, wanted: Fleet, **scenario: Any) -> tuple[Reason, str]:
     """What Ready says once nothing is on its way any more."""
     here = stage(tmp_path, **scenario)
     async with here.controller() as made:
