@@ -7,7 +7,7 @@ Writes are durable when a call returns: WAL with full sync. A damaged, foreign o
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, fields
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -293,12 +293,8 @@ def _unusable(path: Path, problem: str) -> Misconfigured:
 
 def _migrate(db: sqlite3.Connection) -> None:
     (version,) = db.execute("PRAGMA user_version").fetchone()
-    for number, step in enumerate(_steps_after(version), start=version + 1):
+    for number, step in enumerate(STEPS[version:], start=version + 1):
         db.executescript(
             f"BEGIN IMMEDIATE; {step}; "
             f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {number}; COMMIT;"
         )
-
-
-def _steps_after(version: int) -> Iterable[str]:
-    return STEPS[version:]
