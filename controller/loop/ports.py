@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Callable, Iterable
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -31,9 +30,6 @@ class Clock(Protocol):
 
     async def sleep(self, seconds: float) -> None:
         """Return after so many seconds."""
-
-    def timeout(self, seconds: float) -> AbstractAsyncContextManager[object]:
-        """Raise TimeoutError in the body once it has taken so many seconds."""
 
 
 class Provider(Protocol):

@@ -13,8 +13,6 @@ class Reason(StrEnum):
     TARGET_REACHED = "TargetReached"
     FILLING = "Filling"
     REPLACING = "Replacing"
-    ROLLING_OUT = "RollingOut"
-    SHRINKING = "Shrinking"
     TEARING_DOWN = "TearingDown"
     SUSPENDED = "Suspended"
     UNMANAGED = "Unmanaged"
@@ -30,7 +28,6 @@ class Reason(StrEnum):
     CREDIT_EXHAUSTED = "CreditExhausted"
     PROGRESSING_WITH_RETRY = "ProgressingWithRetry"
     # vast.ai's answers
-    LISTED = "Listed"
     LISTING_FAILED = "ListingFailed"
     LISTING_INCOMPLETE = "ListingIncomplete"
     ENDPOINT_RETIRED = "EndpointRetired"
@@ -55,7 +52,6 @@ class Reason(StrEnum):
     RENTED = "Rented"
     ADOPTED = "Adopted"
     # an instance coming up
-    LAUNCHING = "Launching"
     LAUNCH_TIMEOUT = "LaunchTimeout"
     IMAGE_FAULT = "ImageFault"
     HOST_FAULT = "HostFault"
@@ -92,16 +88,13 @@ class Reason(StrEnum):
     MISSING = "Missing"
     SURPLUS = "Surplus"
     OUTDATED = "Outdated"
-    REPLACED = "Replaced"
     OVER_BUDGET = "OverBudget"
     RESURRECTED = "Resurrected"
     STRAY = "Stray"
     RELABELLED = "Relabelled"
-    DESTROYING = "Destroying"
     TEARDOWN_VERIFIED = "TeardownVerified"
     # why an offer was not taken
     NOT_RENTABLE = "NotRentable"
-    UNREADABLE = "Unreadable"
     WRONG_GPU = "WrongGpu"
     REGION = "Region"
     RELIABILITY = "Reliability"
@@ -112,10 +105,8 @@ class Reason(StrEnum):
     NETWORK = "Network"
     PARTIAL_MACHINE = "PartialMachine"
     REMAINING_TIME = "RemainingTime"
-    NO_DIRECT_PORT = "NoDirectPort"
     PRICE = "Price"
     BACKING_OFF = "BackingOff"
-    MACHINE_IN_USE = "MachineInUse"
     KNOWN_SLOW = "KnownSlow"
 
 
@@ -129,9 +120,6 @@ EXPLANATIONS: dict[Reason, str] = _read("""
 TargetReached: The fleet holds what its target asks for. Nothing to do.
 Filling: Fewer instances work than the target asks for; more are being rented or made ready. Wait.
 Replacing: An instance that is too slow, lost or ending is being replaced. Wait.
-RollingOut: What runs on the instances has changed in the manifest, and they are being replaced a few at a time.
-  Wait.
-Shrinking: More is held than the target asks for; the surplus is being released. Wait.
 TearingDown: Instances are being destroyed and are not yet proven gone; until then they may bill. Wait.
 InternalError: The controller made a mistake of its own and tries again. Its log has the traceback: please report it.
 Degraded: An instance that worked is not running. Hosts flicker, so it is borne with for a while, then replaced.
@@ -151,7 +139,6 @@ CreditExhausted: The account has too little credit to rent more, and what runs m
   vast.ai.
 ProgressingWithRetry: Something failed that usually heals by itself and is tried again. Look again if it does not
   pass.
-Listed: vast.ai gave a complete list of the account's instances. Nothing to do.
 ListingFailed: vast.ai gave no usable list of instances, so nothing is rented and nothing counts as gone. It is
   tried again.
 ListingIncomplete: Part of the list of instances was missing or unreadable, so nothing counts as gone. It is tried
@@ -185,7 +172,6 @@ PriceMismatch: The instance costs more than its offer said. It is given up if it
 MachineMismatch: The instance came up on another machine than was rented. It is given up.
 Rented: An instance was rented, and bills from now. Nothing to do.
 Adopted: An instance of ours that the ledger did not know was found running, and is taken on. Nothing to do.
-Launching: vast.ai is loading the image and starting the container. Wait.
 LaunchTimeout: The container was not running in time. It is given up, and the machine is left alone for a while.
 ImageFault: The image cannot be pulled or started on any machine. Check spec.instance.image and whether it is
   public.
@@ -228,7 +214,6 @@ Missing: Something that should exist is not there, though it is not proven gone.
   again.
 Surplus: The target needs fewer instances. This one is released.
 Outdated: What should run on the instance has changed in the manifest. It is replaced in its turn.
-Replaced: A better or newer instance took its place. Nothing to do.
 OverBudget: All that bills together exceeds the budget, so this instance is released. Raise budgetPerHour to keep as
   many.
 Resurrected: An instance that was destroyed is listed again. It counts against the budget, and is destroyed again.
@@ -237,10 +222,8 @@ Stray: An instance carries our label without a rental of its own in the ledger. 
   vast.ai.
 Relabelled: The instance no longer carries our label, so it is not ours to touch. Destroy it on vast.ai if you want
   it gone.
-Destroying: The instance is being destroyed; it counts against the budget until it is proven gone. Wait.
 TeardownVerified: The instance was absent from two complete listings apart in time, so it is gone. Nothing to do.
 NotRentable: The offer cannot be rented now. Others are looked at.
-Unreadable: The offer lacks something that is needed to judge it, such as its price. Others are looked at.
 WrongGpu: The offer has another GPU model or count than the shape. Others are looked at.
 Region: The offer is elsewhere, or does not say where. Add to spec.regions to allow it.
 Reliability: The machine is less reliable than asked. Lower require.reliability to allow it.
@@ -252,10 +235,8 @@ Network: The machine's download is slower than asked. Lower require.downMbps to 
 PartialMachine: The offer is a part of a machine, and only whole ones will do. Set require.wholeMachine: false to
   allow it.
 RemainingTime: The offer ends too soon. Lower require.remainingHours to allow it.
-NoDirectPort: The machine has no free port for SSH. Others are looked at.
 Price: The offer costs more than its shape's cap, with the disk. Raise maxPricePerHour to allow it.
 BackingOff: Something failed there lately, so it is left alone for a while. Wait.
-MachineInUse: One of our instances is on that machine already. Others are looked at first.
 KnownSlow: The machine was measured and found too slow. It is left alone for a week.
 """)
 """What each reason means, and what, if anything, the user should do."""

@@ -4,7 +4,7 @@ Called once a pass, before anything is decided. An instance is matched by its la
 where it is known.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from controller.model import labels
@@ -234,8 +234,3 @@ def fault_in(row: Sighting) -> Reason | None:
     if any(word in text for word in IMAGE_FAULTS):
         return Reason.IMAGE_FAULT
     return Reason.HOST_FAULT if any(word in text for word in HOST_FAULTS) else None
-
-
-def alive(instances: Iterable[Instance]) -> tuple[Instance, ...]:
-    """Those that bill or may bill."""
-    return tuple(instance for instance in instances if instance.billable)

@@ -41,7 +41,3 @@ class Clock:
     async def sleep(self, seconds: float) -> None:
         """Return after so many seconds of this clock."""
         await asyncio.sleep(seconds / self.speed)  # noqa: TID251 - the clock
-
-    def timeout(self, seconds: float) -> asyncio.Timeout:
-        """Raise TimeoutError in the body once it has taken so many seconds of this clock."""
-        return asyncio.timeout(seconds / self.speed)
