@@ -18,7 +18,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from controller.emulator import Emulator, ScaledClock, Scenario
 from controller.ledger.sqlite import Ledger
@@ -28,7 +28,8 @@ SPEED = 120.0
 PASSES = 20
 A_PAGE = 25
 MOST_MIB = 100
-LIST = "GET /api/v1/instances/"
+PATH = "/api/v1/instances/"
+LIST = f"GET {PATH}"
 FILL_WITHIN_S = 120.0
 SCENARIO = {
     "seed": 7,
@@ -61,16 +62,16 @@ class Seen:
 
 
 class Passes:
-    """Counts the first pages of listings on their way into an emulator: one a pass."""
+    """Notes the calls so far whenever a listing's first page is asked for, which begins a pass."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self.count = 0
+    def __init__(self, emulator: Emulator) -> None:
+        self._app, self._emulator = emulator.app, emulator
+        self.calls: list[Counter[str]] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Count and pass on."""
-        first = scope["type"] == "http" and scope["path"] == "/api/v1/instances/"
-        self.count += first and b"after_token" not in scope["query_string"]
+        """Note, and pass on."""
+        if scope["type"] == "http" and scope["path"] == PATH and b"after_token" not in scope["query_string"]:
+            self.calls.append(Counter(self._emulator.calls))
         await self._app(scope, receive, send)
 
 
@@ -78,7 +79,7 @@ async def watch(instances: int, fleets: int) -> Seen:
     """Fill the fleets, and look on."""
     clock = ScaledClock(SPEED)
     emulator = Emulator(clock=clock, scenario=Scenario.model_validate(SCENARIO))
-    emulator.app = passes = Passes(emulator.app)  # type: ignore[assignment]
+    emulator.app = passes = Passes(emulator)  # type: ignore[assignment]
     url = await emulator.serve()
     with tempfile.TemporaryDirectory(prefix="vastfleet-bench-") as directory:
         manifest, ledger = Path(directory, "fleets.yaml"), Path(directory, "ledger.db")
@@ -93,9 +94,9 @@ async def watch(instances: int, fleets: int) -> Seen:
         try:
             async with asyncio.timeout(FILL_WITHIN_S):
                 await emulator.wait_for(lambda: len(emulator.alive) >= instances and ready(ledger, fleets))
-            first, calls = passes.count, Counter(emulator.calls)
-            await emulator.wait_for(lambda: passes.count > first + PASSES)
-            return Seen(resident_mib(run.pid), passes.count - first, emulator.calls - calls)
+            first = len(passes.calls)
+            await emulator.wait_for(lambda: len(passes.calls) > first + PASSES)
+            return Seen(resident_mib(run.pid), PASSES, passes.calls[first + PASSES] - passes.calls[first])
         finally:
             run.send_signal(signal.SIGTERM)
             await run.wait()
