@@ -55,16 +55,6 @@ def judge(
     )
 
 
-def expected_rate(runs: Sequence[Run], *, floor: float, now: float, assumptions: Assumptions = DEFAULTS) -> float:
-    """The rate to expect of a machine with these runs, the median of belief; without usable runs, a typical machine's.
-
-    Raises:
-        ValueError: the floor is not a positive, finite number.
-    """
-    found = _samples(runs, floor=floor, now=now, assumptions=assumptions)
-    return _rate(found, floor=floor, now=now, assumptions=assumptions)
-
-
 def _samples(runs: Sequence[Run], *, floor: float, now: float, assumptions: Assumptions) -> list[Sample]:
     if not 0.0 < floor < math.inf:
         raise ValueError(f"a floor is a positive number, not {floor}")

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.judge.belief import Assumptions
-from controller.judge.verdict import expected_rate, judge
+from controller.judge.verdict import judge
 from controller.model.instance import Decision, Run, Verdict
 from tests.judge.conftest import DAY_S, FLOOR, HOUR_S, run
 
@@ -175,17 +174,21 @@ def test_good_run_never_lowers_p(history, ratio):
     assert after >= (0.5 if before is None else before) - 1e-9
 
 
-def test_expected_rate():
-    """A machine is expected to make what its runs showed, drawn towards what its like make; unmeasured, just that."""
-    assert expected_rate([], floor=FLOOR, now=0.0) == pytest.approx(FLOOR)
-    typical = Assumptions(mean=math.log(66 / FLOOR))
-    assert expected_rate([], floor=FLOOR, now=0.0, assumptions=typical) == pytest.approx(66, rel=0.001)
-    assert FLOOR < expected_rate([run(66)], floor=FLOOR, now=0.0) < 66
-    assert 64 < expected_rate([run(66, hour) for hour in range(0, 30, 3)], floor=FLOOR, now=30 * HOUR_S) < 66
+def rate_of(runs, *, floor, now) -> float:
+    """The rate that a verdict shows."""
+    rate = judge(runs, floor=floor, now=now, recheck_seconds=24 * HOUR_S).rate
+    assert rate is not None
+    return rate
+
+
+def test_rate_is_drawn_towards_what_its_like_make():
+    """A machine is believed to make what its runs showed, drawn towards what its like make; more runs, less drawn."""
+    assert FLOOR < rate_of([run(66)], floor=FLOOR, now=0.0) < 66
+    assert 64 < rate_of([run(66, hour) for hour in range(0, 30, 3)], floor=FLOOR, now=30 * HOUR_S) < 66
 
 
 def test_floor_far_from_the_truth():
     """Where the floor is far below or above what the machine makes, the rate shown is still the machine's."""
     runs = [run(61, 0), run(61, 3)]
     for floor in (5.0, 20.0, 300.0):
-        assert expected_rate(runs, floor=floor, now=3 * HOUR_S) == pytest.approx(61, rel=0.06)
+        assert rate_of(runs, floor=floor, now=3 * HOUR_S) == pytest.approx(61, rel=0.06)
