@@ -35,4 +35,17 @@ STEPS: tuple[str, ...] = (
         name TEXT PRIMARY KEY, deleting INTEGER NOT NULL DEFAULT 0, status TEXT NOT NULL
     ) STRICT, WITHOUT ROWID;
     """,
+    """
+    ALTER TABLE instances ADD COLUMN gpu_fraction REAL;
+    ALTER TABLE runs ADD COLUMN kind TEXT NOT NULL DEFAULT 'Benchmark';
+    ALTER TABLE runs ADD COLUMN gpu_fraction REAL;
+    ALTER TABLE runs ADD COLUMN neighbours INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN power_limit_w REAL;
+    ALTER TABLE runs ADD COLUMN power_default_w REAL;
+    ALTER TABLE runs ADD COLUMN throttled TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runs ADD COLUMN temperature_c REAL;
+    ALTER TABLE runs ADD COLUMN cpu_throttled REAL;
+    ALTER TABLE runs ADD COLUMN driver TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runs ADD COLUMN image TEXT NOT NULL DEFAULT '';
+    """,
 )

@@ -14,7 +14,7 @@ from typing import IO, Any, TypeVar
 
 from controller.ledger.schema import APPLICATION_ID, STEPS
 from controller.model.faults import Misconfigured
-from controller.model.instance import Backoff, Event, Instance, Phase, Run
+from controller.model.instance import Backoff, Event, Instance, Phase, Run, RunKind
 from controller.model.reasons import Reason
 
 EVENTS_KEPT = 20_000
@@ -231,8 +231,8 @@ def _record(kind: type[Record], values: dict[str, object]) -> Record:
     values["reason"] = Reason(str(values["reason"]))
     if "phase" in values:
         values["phase"] = Phase(str(values["phase"]))
-    if "disturbed" in values:
-        values["disturbed"] = bool(values["disturbed"])
+    if kind is Run:
+        values |= {"disturbed": bool(values["disturbed"]), "kind": RunKind(str(values["kind"]))}
     return kind(**values)  # type: ignore[arg-type]  # the schema's columns are the record's fields; a test holds them together
 
 

@@ -247,6 +247,7 @@ class Acts:
             machine_id=rent.offer.machine_id,
             host_id=rent.offer.host_id,
             country=rent.offer.country,
+            gpu_fraction=rent.offer.gpu_fraction,
             price=rent.price,
             disk_gib=fleet.spec.require.disk_gib,
             workload=fleet.spec.workload(),

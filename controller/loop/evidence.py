@@ -5,16 +5,60 @@ Pure.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from statistics import fmean
 
 from controller.judge.verdict import judge
 from controller.model.fleet import Fleet, Shape
-from controller.model.instance import Decision, Instance, Run, Verdict
+from controller.model.instance import Decision, Instance, Run, Search, Verdict
 
 SOON = 3600.0  # seconds; belief ages over days, so that verdicts within such a span are one and the same
 PRIOR_MACHINES = 3  # the floor counts as much as so many measured machines, for a machine never measured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed:
+    """What a fleet's evidence comes to. Keys: an instance's nonce; a machine's id and a shape; a shape."""
+
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+    failed_runs: Mapping[str, Run] = field(default_factory=dict)
+    expected: Mapping[tuple[int, str], float] = field(default_factory=dict)
+    typical: Mapping[str, float] = field(default_factory=dict)
+    slow: frozenset[tuple[int, str]] = frozenset()
+    doubted: frozenset[tuple[int, str]] = frozenset()
+    search: Mapping[str, Search] = field(default_factory=dict)
+
+
+def weigh(fleet: Fleet, instances: Sequence[Instance], runs: Sequence[Run], *, now: float, known_slow: float) -> Weighed:
+    """Lay all that was measured before the judge.
+
+    Args:
+        fleet: whose floors count.
+        instances: all in the ledger, of every fleet, gone or not.
+        runs: all in the ledger, oldest first.
+        now: unix seconds.
+        known_slow: seconds after its last run that a machine found too slow is remembered for.
+    """
+    mine = [i for i in instances if i.fleet == fleet.name and i.billable]
+    shapes = {shape.key: shape for shape in fleet.spec.shapes}
+    other = fleet.spec.shapes[0]  # what a removed shape still does counts until it is replaced
+    of_machine: defaultdict[int, list[Run]] = defaultdict(list)
+    for run in runs:
+        of_machine[run.machine_id].append(run)
+    known = machines(runs, fleet, now=now)
+    recent = {(run.machine_id, run.shape) for run in runs if now - run.ended_at < known_slow}
+    return Weighed(
+        verdicts={
+            i.nonce: verdict(i, of_machine[i.machine_id], fleet, shapes.get(i.shape, other), now=now) for i in mine
+        },
+        failed_runs={i.nonce: run for i in mine if (run := failed(i, of_machine[i.machine_id])) is not None},
+        expected={key: rate for key, (rate, _) in known.items()},
+        typical=typical(fleet, known),
+        doubted=frozenset(key for key, (_, said) in known.items() if said is Decision.PROBATION),
+        slow=frozenset(k for k, (_, said) in known.items() if said is Decision.REJECTED and k in recent),
+    )
 
 
 def verdict(instance: Instance, runs: Iterable[Run], fleet: Fleet, shape: Shape, *, now: float) -> Verdict:

@@ -43,6 +43,7 @@ class Instance:
     offer_id: int | None = None
     host_id: int | None = None
     country: str | None = None
+    gpu_fraction: float | None = None  # of its machine's GPUs, 0 to 1; None: not known
     instance_id: int | None = None
     launched_at: float | None = None  # first seen running
     prepared_at: float | None = None
@@ -65,9 +66,16 @@ class Instance:
         return self.phase is not Phase.GONE
 
 
+class RunKind(StrEnum):
+    """How a rate was come by."""
+
+    BENCHMARK = "Benchmark"  # production stood still for it
+    PRODUCTION = "Production"  # read off ordinary work
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One benchmark of one instance, with the conditions it was made under.
+    """One measurement of one instance, with the conditions it was made under.
 
     A run without a rate says only that it failed.
     """
@@ -81,6 +89,7 @@ class Run:
     started_at: float
     ended_at: float
     reason: Reason  # MEASURED, or why there is no rate
+    kind: RunKind = RunKind.BENCHMARK
     detail: str = ""
     rate: float | None = None  # in `unit`
     unit: str = ""
@@ -88,8 +97,17 @@ class Run:
     concurrency: int | None = None
     count: int | None = None  # pieces of work in the run
     ram_gib: float | None = None
-    cpu_cores: int | None = None
-    gpu_uuid: str = ""
+    cpu_cores: int | None = None  # that may be used: those seen, or the cgroup's quota
+    gpu_uuid: str = ""  # of all its GPUs, sorted, with commas
+    gpu_fraction: float | None = None  # of its machine's GPUs, 0 to 1
+    neighbours: int = 0  # other instances of ours at work on its machine meanwhile
+    power_limit_w: float | None = None  # of the GPU whose limit is lowest against its default
+    power_default_w: float | None = None
+    throttled: str = ""  # what slowed its GPUs during the run, in nvidia-smi's words, sorted, with commas
+    temperature_c: float | None = None  # the hottest GPU's, at the end of the run
+    cpu_throttled: float | None = None  # share of the run's time in which the quota held its cores back
+    driver: str = ""
+    image: str = ""  # as the manifest names it; with a digest only if that does
     disturbed: bool = False  # something in the run's own log or telemetry says so
 
 
@@ -128,23 +146,48 @@ class Decision(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """What each way to go on is expected to cost, in hours of the instance's rent."""
+
+    keep: float  # its rent for as long as it is planned to work, times P(too slow)
+    measure: float  # what a run takes, and the best of the other two afterwards
+    replace: float  # finding a machine that is fast enough
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """What the runs say, with the evidence in one line."""
 
     decision: Decision
     p_good: float | None = None  # P(rate >= floor)
     rate: float | None = None  # the posterior median, in the benchmark's unit
+    low: float | None = None  # the rate is above it with a probability of 95 %
+    high: float | None = None  # and below this, likewise
     runs: int = 0
     independent: float = 0.0  # what the runs are worth, counting close ones less
+    disturbed: float | None = None  # probability that the last run was disturbed
+    costs: Costs | None = None  # None: decided by thresholds alone
     next_run_at: float | None = None  # unix seconds
     line: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """What finding one more instance of a shape takes that is fast enough, as far as its machines are known."""
+
+    shape: str
+    hours: float  # of rent, failed tries included
+    cost: MicroUsd | None  # the same in money, at what such instances cost now; None: none is priced
+    mean: float  # rate of a typical machine, in the benchmark's unit
+    sd: float  # between machines, relative
+    machines: int  # measured ones behind this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """Work under way on an instance in this process. `progress` is the last line its host printed."""
 
-    kind: str  # prepare, measure, start, quiesce
+    kind: str  # prepare, measure, read, start, quiesce
     nonce: str
     since: float
     progress: str = ""
