@@ -31,7 +31,9 @@ class Weighed:
     search: Mapping[str, Search] = field(default_factory=dict)
 
 
-def weigh(fleet: Fleet, instances: Sequence[Instance], runs: Sequence[Run], *, now: float, known_slow: float) -> Weighed:
+def weigh(
+    fleet: Fleet, instances: Sequence[Instance], runs: Sequence[Run], *, now: float, known_slow: float
+) -> Weighed:
     """Lay all that was measured before the judge.
 
     Args:
@@ -53,7 +55,7 @@ def weigh(fleet: Fleet, instances: Sequence[Instance], runs: Sequence[Run], *, n
         verdicts={
             i.nonce: verdict(i, of_machine[i.machine_id], fleet, shapes.get(i.shape, other), now=now) for i in mine
         },
-        failed_runs={i.nonce: run for i in mine if (run := failed(i, of_machine[i.machine_id])) is not None},
+        failed_runs={i.nonce: last for i in mine if (last := failed(i, of_machine[i.machine_id])) is not None},
         expected={key: rate for key, (rate, _) in known.items()},
         typical=typical(fleet, known),
         doubted=frozenset(key for key, (_, said) in known.items() if said is Decision.PROBATION),
