@@ -75,6 +75,8 @@ def _syntax(error: YAMLError, text: str) -> Trouble:
     if isinstance(error, MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         place = Place(mark.line + 1, mark.column + 1) if mark else Place(1, 1)
+        if error.context in {"while scanning an alias", "while scanning an anchor"}:
+            return Trouble(place, (), "not YAML: put what begins with * or & in quotes")
         context = f" {error.context}" if error.context else ""
         return Trouble(place, (), f"not YAML: {error.problem}{context}")
     before = text[: error.position] if isinstance(error, ReaderError) else ""

@@ -10,10 +10,12 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from controller.model import regions
+from controller.model.disruption import Disruption, Window
+from controller.model.machines import Machines, Pin
 from controller.model.money import MicroUsd, micro
-from controller.model.section import Count, Dollars, Minutes, Number, Problem, Section, Share, Switch, refuse
+from controller.model.section import Dollars, Number, Problem, Section, Share, Switch, refuse
 from controller.model.shape import Require, Shape
-from controller.model.workload import Benchmark, EnvSource, InstanceSpec, Memory, Prepare, Production
+from controller.model.workload import Benchmark, EnvSource, InstanceSpec, Memory, Prepare, Production, WarmUp
 
 __all__ = [
     "Benchmark",
@@ -23,13 +25,16 @@ __all__ = [
     "FleetSpec",
     "InstanceSpec",
     "Judgement",
+    "Machines",
     "Memory",
     "Metadata",
+    "Pin",
     "Prepare",
     "Production",
     "Require",
     "Shape",
     "Target",
+    "WarmUp",
     "Window",
 ]
 
@@ -56,8 +61,10 @@ class Target(Section):
 class Judgement(Section):
     """How sure to be that an instance is fast enough."""
 
-    planned_hours: Number = Field(
-        48, description="How long the capacity is wanted, in hours. Default 48; other values are not yet supported."
+    planned_hours: Annotated[Number, Field(gt=0, le=8760)] = Field(
+        48,
+        description="How long the capacity is wanted, in hours, at most 8760; the longer, the more machines it pays to "
+        "try. Default 48.",
     )
     replace_below: Share | None = Field(
         None, description="P(rate >= minRate) below which an instance gets a challenger. Left out: decided by cost."
@@ -66,57 +73,11 @@ class Judgement(Section):
         None, description="P(rate >= minRate) from which an instance is accepted. Left out: decided by cost."
     )
 
-    @field_validator("planned_hours")
-    @classmethod
-    def _not_yet(cls, planned_hours: float) -> float:
-        if planned_hours != 48:  # noqa: PLR2004 - the field's default
-            raise ValueError("other values than 48 are not yet supported; leave it out")
-        return planned_hours
-
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         low, high = self.replace_below, self.accept_above
         if low is not None and high is not None and low >= high:
             refuse([(("replaceBelow",), f"must be below acceptAbove, which is {high}")])
-        return self
-
-
-class Window(Section):
-    """A recurring time in which voluntary replacement may happen."""
-
-    cron: str = Field(description="When it opens, in five cron fields. Required.")
-    duration_minutes: Minutes = Field(description="How long it stays open, in minutes. Required.")
-    time_zone: str = Field("UTC", description="IANA name of the cron fields' time zone. Default UTC.")
-
-
-class Disruption(Section):
-    """How gently to replace what works."""
-
-    max_surge: Count = Field(
-        1,
-        description="Instances that may be held above the target during a replacement, budget permitting. Default 1.",
-    )
-    max_unavailable: Count = Field(
-        1, description="Instances below the target that a voluntary replacement may cause. Default 1."
-    )
-    min_lifetime_minutes: Annotated[Number, Field(le=100_000)] = Field(
-        60, description="Age before which a working instance is not replaced voluntarily, in minutes. Default 60."
-    )
-    windows: tuple[Window, ...] = Field(
-        (), description="When voluntary replacement may happen. Default: always. Not yet supported."
-    )
-
-    @field_validator("windows")
-    @classmethod
-    def _not_yet(cls, windows: tuple[Window, ...]) -> tuple[Window, ...]:
-        if windows:
-            raise ValueError("not yet supported; leave it out")
-        return windows
-
-    @model_validator(mode="after")
-    def _some_way(self) -> Self:
-        if self.max_surge == 0 and self.max_unavailable == 0:
-            raise ValueError("nothing can ever be replaced with maxSurge and maxUnavailable both 0; allow one of them")
         return self
 
 
@@ -139,6 +100,7 @@ class FleetSpec(Section):
     benchmark: Benchmark = Field(description="How an instance is measured. Required.")
     judgement: Judgement = Field(Judgement(), description="How sure to be that an instance is fast enough.")
     disruption: Disruption = Field(Disruption(), description="How gently to replace what works.")
+    machines: Machines = Field(Machines(), description="Single machines to avoid or to prefer.")
     suspend: Switch = Field(
         False,
         description="true: rent, measure and replace nothing; what runs keeps running and billing. Default false.",
@@ -196,11 +158,13 @@ class FleetSpec(Section):
         """Fingerprint of all that makes a running instance outdated when it changes: 12 hex digits.
 
         Covers what runs, its environment (of envFrom the references, not what they hold), the disk, and how the rate is
-        measured; not how much is wanted, where, or for how much.
+        measured, with the warm-up only if there is one; not how much is wanted, where, or for how much.
         """
         benchmark = self.benchmark.model_dump(
             mode="json", include={"unit", "prepare", "command", "format", "pattern", "memory"}
         )
+        if self.benchmark.warm_up.command:  # without one, the fingerprint is that of before there were any
+            benchmark["warmUp"] = self.benchmark.warm_up.command
         instance = self.instance.model_dump(mode="json", include={"image", "env_from", "on_start", "start", "stop"})
         env = {name: _plain(value) for name, value in self.instance.env.items()}
         text = json.dumps([benchmark, instance, env, self.require.disk_gib], sort_keys=True)

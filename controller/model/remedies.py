@@ -111,6 +111,7 @@ _BY_BOUND = {
     "greater_than_equal": "must be at least {ge:.15g}",
     "less_than_equal": "must be at most {le:.15g}",
     "string_too_long": "must be at most {max_length} characters",
+    "too_long": "must have at most {max_length} entries",
     "literal_error": "must be {expected}",
 }
 _BY_PLACE: dict[str, Callable[[Steps, object], str]] = {

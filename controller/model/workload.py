@@ -13,6 +13,8 @@ ENV_BYTES = 32_768  # of all names and values together, vast.ai's limit
 ON_START_BYTES = 4000  # vast.ai takes 4048, and adds a little of its own
 
 _Text = Annotated[str, Field(max_length=32_768)]
+_Format = Literal["cuzk", "json", "regex"]
+_Pattern = Annotated[str, Field(max_length=1000)]
 
 
 class SecretRef(Section):
@@ -141,11 +143,46 @@ class Memory(Section):
     )
 
 
+def _pattern_problems(form: str, pattern: str) -> list[Problem]:
+    """What is wrong with a pattern beside its format."""
+    if wrong := unless_compiles(pattern):
+        return [(("pattern",), wrong)]
+    if form == "regex" and "rate" not in re.compile(pattern).groupindex:
+        return [(("pattern",), "format regex needs a pattern with a group named rate, such as (?P<rate>[0-9.]+)")]
+    if pattern and form != "regex":
+        return [(("pattern",), "is read only with format: regex")]
+    return []
+
+
+class WarmUp(Section):
+    """What fills an instance's caches with little memory, before it is measured with all of it."""
+
+    command: _Text = Field(
+        "",
+        description="Shell command run once a container, before its first benchmark; it sees what benchmark.command "
+        "sees, with CONCURRENCY=1 and PARTITION_WORKERS=2. Default: none.",
+    )
+    timeout_minutes: Minutes = Field(30, description="Time it may take, in minutes. Default 30.")
+
+
 class Production(Section):
     """Reading the rate of ordinary production, without disturbing it."""
 
-    command: _Text = Field("", description="Shell command that prints it. Default: none. Not yet supported.")
-    every_minutes: Minutes = Field(60, description="How often, in minutes. Default 60.")
+    command: _Text = Field(
+        "",
+        description="Shell command that prints the rate of ordinary production, and does not disturb it; it sees what "
+        "benchmark.command sees. Default: none, the rate is not read.",
+    )
+    every_minutes: Annotated[Minutes, Field(ge=1)] = Field(
+        60, description="How often it is read, in minutes, at least 1. Default 60."
+    )
+    format: _Format = Field("json", description="How its output is read, as benchmark.format says. Default json.")
+    pattern: _Pattern = Field("", description="For format regex, as benchmark.pattern. Default: none.")
+
+    @model_validator(mode="after")
+    def _pattern_fits_format(self) -> Self:
+        refuse(_pattern_problems(self.format, self.pattern))
+        return self
 
 
 class Benchmark(Section):
@@ -155,15 +192,16 @@ class Benchmark(Section):
         "proofs/h", description="Unit of every rate of this fleet: work per s, min or h. Default proofs/h."
     )
     prepare: Prepare = Field(Prepare(), description="What to do once before the first benchmark.")
+    warm_up: WarmUp = Field(WarmUp(), description="What to run with little memory before the first benchmark.")
     command: Annotated[_Text, Field(pattern=r"\S")] = Field(
         description="Shell command that prints the log to read the rate from; it sees GPU_COUNT, RAM_GIB, CPU_CORES, "
-        "CONCURRENCY and WARMUP. Required."
+        "CONCURRENCY, WARMUP, and PARTITION_WORKERS, which is empty but in a warm-up. Required."
     )
-    format: Literal["cuzk", "json", "regex"] = Field(
+    format: _Format = Field(
         "cuzk",
         description="How the log is read: cuzk, json (its last object with a rate) or regex. Default cuzk.",
     )
-    pattern: Annotated[str, Field(max_length=1000)] = Field(
+    pattern: _Pattern = Field(
         "",
         description="For format regex: one with a group (?P<rate>...), perhaps (?P<unit>...). Default: none.",
     )
@@ -172,25 +210,9 @@ class Benchmark(Section):
     recheck_hours: Annotated[Number, Field(gt=0)] = Field(
         24, description="How old a rate may get before it is measured again, in hours. Default 24."
     )
-    production: Production = Field(Production(), description="Reading production's own rate. Not yet supported.")
-
-    @field_validator("production")
-    @classmethod
-    def _not_yet(cls, production: Production) -> Production:
-        if production != Production():
-            raise ValueError("not yet supported; leave it out")
-        return production
+    production: Production = Field(Production(), description="Reading the rate of ordinary production.")
 
     @model_validator(mode="after")
     def _pattern_fits_format(self) -> Self:
-        problems: list[Problem] = []
-        if wrong := unless_compiles(self.pattern):
-            problems.append((("pattern",), wrong))
-        elif self.format == "regex" and "rate" not in re.compile(self.pattern).groupindex:
-            problems.append(
-                (("pattern",), "format regex needs a pattern with a group named rate, such as (?P<rate>[0-9.]+)")
-            )
-        elif self.pattern and self.format != "regex":
-            problems.append((("pattern",), "is read only with format: regex"))
-        refuse(problems)
+        refuse(_pattern_problems(self.format, self.pattern))
         return self

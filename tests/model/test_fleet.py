@@ -44,6 +44,7 @@ def test_prices_are_whole_micro_dollars(manifest: Build) -> None:
         ("command: bench\n", "command: bench\n    format: json\n"),
         ("command: bench\n", "command: bench\n    unit: tokens/s\n"),
         ("command: bench\n", "command: bench\n    memory: {reserveGiB: 3}\n"),
+        ("command: bench\n", "command: bench\n    warmUp: {command: a}\n"),
         ("spec:\n", "spec:\n  require: {diskGiB: 40}\n"),
     ],
 )
@@ -66,12 +67,43 @@ def test_the_workload_changes_with_what_runs(manifest: Build, change: Change) ->
         (":1.4\n", ":1.4\n    drainSeconds: 5\n"),
         ("command: bench\n", "command: bench\n    recheckHours: 5\n"),
         ("command: bench\n", "command: bench\n    timeoutMinutes: 5\n"),
+        ("command: bench\n", "command: bench\n    warmUp: {timeoutMinutes: 5}\n"),
+        ("command: bench\n", "command: bench\n    production: {command: a, everyMinutes: 5}\n"),
+        ("spec:\n", "spec:\n  judgement: {plannedHours: 5}\n"),
+        ("spec:\n", "spec:\n  machines: {avoid: [{id: 7, reason: a}]}\n"),
         ("name: provers\n", "name: others\n"),
     ],
 )
 def test_the_workload_stays_with_how_much_and_where(manifest: Build, change: Change) -> None:
     """A change of how much is wanted, where, or for how much leaves running instances as they are."""
     assert one(manifest(change)).spec.workload() == one(manifest()).spec.workload()
+
+
+def test_a_fingerprint_is_the_same_in_every_version(manifest: Build) -> None:
+    """An upgrade of vastfleet makes no running instance outdated: fingerprints once given stay."""
+    rich = manifest(
+        ("spec:\n", "spec:\n  require: {diskGiB: 250}\n"),
+        (":1.4\n", ":1.4\n    env: {A: b}\n    start: go\n"),
+        ("command: bench\n", "command: bench\n    prepare: {command: fetch}\n    memory: {reserveGiB: 100}\n"),
+    )
+    assert [one(text).spec.workload() for text in (manifest(), rich)] == ["2bab06ef4e88", "25c428a4edc5"]
+
+
+def test_a_pin_holds_until_it_expires(manifest: Build) -> None:
+    """A machine is avoided or preferred to the end of the last day in UTC or to the very second, else for good."""
+    pins = (
+        '{id: 1, reason: slow disk, until: "2027-01-31"}',
+        '{id: 2, reason: a, until: "2027-01-31T12:00:00+02:00"}',
+        "{id: 3, reason: b}",
+        '{id: 4, reason: c, until: "9999-12-31"}',
+    )
+    machines = one(manifest(("spec:\n", f"spec:\n  machines: {{avoid: [{', '.join(pins)}]}}\n"))).spec.machines
+    noon, night = 1_801_389_600.0, 1_801_440_000.0  # 2027-01-31T10:00Z, 2027-02-01T00:00Z
+    assert machines.avoided(noon - 1) == {1: "slow disk", 2: "a", 3: "b", 4: "c"}
+    assert set(machines.avoided(noon)) == {1, 3, 4}
+    assert set(machines.avoided(night - 1)) == {1, 3, 4}
+    assert set(machines.avoided(night)) == {3, 4}
+    assert machines.preferred(noon) == {}
 
 
 def test_a_value_of_env_is_in_no_print_of_a_fleet(manifest: Build) -> None:

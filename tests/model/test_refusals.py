@@ -34,6 +34,18 @@ def in_benchmark(line: str) -> tuple[str, str]:
     return "command: bench\n", f"command: bench\n    {line}\n"
 
 
+def in_window(line: str) -> tuple[str, str]:
+    """A line put first into a window that lacks what it says, as line 8 of the file."""
+    rest = {"cron": "0 3 * * *", "durationMinutes": "60"}
+    others = "".join(f"      {key}: {value}\n" for key, value in rest.items() if not line.startswith(key))
+    return "spec:\n", f"spec:\n  disruption:\n    windows:\n    - {line}\n{others}"
+
+
+def in_pin(line: str) -> tuple[str, str]:
+    """A line put last into a pin, in line 6 of the file."""
+    return in_spec(f"machines: {{avoid: [{{id: 7, reason: a, {line}}}]}}")
+
+
 BUDGET, GPU, RATE = "budgetPerHour: 1.50", "gpu: RTX 4090", "minRate: 59"
 
 # what is replaced by what; line, column, path; what the message says; what it shows of the value
@@ -164,18 +176,120 @@ TABLE: list[Row] = [
         "only with format: regex",
         '"(?P<rate>.)"',
     ),
-    # what comes later
-    (in_spec("require: {rental: interruptible}"), 6, 21, "spec.require.rental", "not yet supported", '"interruptible"'),
-    (in_spec("judgement: {plannedHours: 24}"), 6, 29, "spec.judgement.plannedHours", "not yet supported", "24"),
+    # production and warm-up
+    (in_benchmark("production: {format: xml}"), 16, 26, "spec.benchmark.production.format", "'regex'", '"xml"'),
     (
-        in_spec("disruption: {windows: [{cron: 0 3 * * *, durationMinutes: 60}]}"),
-        6,
-        25,
-        "spec.disruption.windows",
-        "not yet supported",
+        in_benchmark("production: {everyMinutes: 0.5}"),
+        16,
+        32,
+        "spec.benchmark.production.everyMinutes",
+        "at least 1",
+        "0.5",
+    ),
+    (
+        in_benchmark("production: {command: rate, format: regex}"),
+        16,
+        5,
+        "spec.benchmark.production.pattern",
+        "a group named rate",
         "",
     ),
-    (in_benchmark("production: {command: rate}"), 16, 17, "spec.benchmark.production", "not yet supported", ""),
+    (
+        in_benchmark("production: {pattern: '(?P<rate>.)'}"),
+        16,
+        27,
+        "spec.benchmark.production.pattern",
+        "only with format: regex",
+        '"(?P<rate>.)"',
+    ),
+    (in_benchmark("warmUp: {timeoutMinutes: 0}"), 16, 30, "spec.benchmark.warmUp.timeoutMinutes", "above 0", "0"),
+    # time
+    (in_spec("judgement: {plannedHours: 0}"), 6, 29, "spec.judgement.plannedHours", "must be above 0", "0"),
+    (in_spec("judgement: {plannedHours: 8761}"), 6, 29, "spec.judgement.plannedHours", "at most 8760", "8761"),
+    *(
+        (in_window(f'cron: "{cron}"'), 8, 13, "spec.disruption.windows[0].cron", says, f'"{cron}"')
+        for cron, says in (
+            (
+                "0 3 * *",
+                "must have five fields, minute, hour, day of month, month, day of week, such as 0 3 * * *; it has 4",
+            ),
+            ("0 0 3 * * *", "it has 6"),
+            ("@daily", "it has 1"),
+            ("", "it has 0"),
+            ("60 3 * * *", "has a wrong minute: must be 0 to 59"),
+            ("0 24 * * *", "has a wrong hour: must be 0 to 23"),
+            ("0 3 0 * *", "has a wrong day of month: must be 1 to 31"),
+            ("0 3 * 13 *", "has a wrong month: must be 1 to 12 or JAN to DEC"),
+            ("0 3 * * 8", "has a wrong day of week: must be 0 to 7 or SUN to SAT"),
+            ("0 5-3 * * *", "has a wrong hour"),
+            ("*/0 3 * * *", "has a wrong minute"),
+            ("0 3 31 2 *", "never comes"),
+            ("0 3 30,31 FEB *", "never comes"),
+            ("0 3 31 4,6,9,11 *", "never comes"),
+            ("0 3 */31 * MON#5", "never comes"),
+        )
+    ),
+    (in_window("cron: * 3 * * *"), 8, 14, "", "not YAML: put what begins with * or & in quotes", ""),
+    *(
+        (in_window(f"timeZone: {zone}"), 8, 17, "spec.disruption.windows[0].timeZone", says, f'"{zone}"')
+        for zone, says in (
+            ("Europe/Berlim", "did you mean Europe/Berlin"),
+            ("Oslo", "did you mean Europe/Oslo?"),
+            ("New York", "did you mean America/New_York?"),
+            ("europe/berlin", "did you mean Europe/Berlin?"),
+            ("localtime", "must be the IANA name of a time zone"),
+            ("Europe", "must be the IANA name of a time zone"),
+            ("/etc/passwd", "must be the IANA name of a time zone such as UTC or Europe/Berlin"),
+            ("../UTC", "must be the IANA name of a time zone"),
+        )
+    ),
+    (in_window("durationMinutes: 0"), 8, 24, "spec.disruption.windows[0].durationMinutes", "must be above 0", "0"),
+    # machines
+    (in_spec("machines: {avoid: [{reason: a}]}"), 6, 22, "spec.machines.avoid[0].id", "is missing: vast.ai's id", ""),
+    (in_spec("machines: {avoid: [{id: 7}]}"), 6, 22, "spec.machines.avoid[0].reason", "is missing: Why", ""),
+    (in_spec("machines: {avoid: [7]}"), 6, 22, "spec.machines.avoid[0]", "a mapping of keys to values", "7"),
+    (in_spec("machines: {avoid: [{id: 0, reason: a}]}"), 6, 27, "spec.machines.avoid[0].id", "must be at least 1", "0"),
+    (
+        in_spec("machines: {avoid: [{id: 7, reason: ' '}]}"),
+        6,
+        38,
+        "spec.machines.avoid[0].reason",
+        "must not be empty",
+        '" "',
+    ),
+    (
+        in_spec("machines: {prefer: [{id: 7, reason: a}, {id: 7, reason: b}]}"),
+        6,
+        48,
+        "spec.machines.prefer[1].id",
+        "machine 7 is already prefer[0]; give each machine once",
+        "7",
+    ),
+    (
+        in_spec('machines: {prefer: [{id: 7, reason: a}], avoid: [{id: 7, reason: b, until: "2020-01-01"}]}'),
+        6,
+        28,
+        "spec.machines.prefer[0].id",
+        "machine 7 is already avoid[0]; give each machine once",
+        "7",
+    ),
+    (in_pin("until: 2027-01-31"), 6, 48, "spec.machines.avoid[0].until", "quote it if it is text", "2027-01-31"),
+    *(
+        (in_pin(f'until: "{until}"'), 6, 48, "spec.machines.avoid[0].until", "must be a day such as", f'"{until}"')
+        for until in (
+            "2027-02-29",
+            "20270131",
+            "2027-W04-7",
+            "2027-01-31T12:00:00",
+            "2027-01-31 12:00:00Z",
+            "2027-01-31T24:00:00Z",
+            "2027-01-31T12:00:00+24:00",
+            "soon",
+            "",
+        )
+    ),
+    # what comes later
+    (in_spec("require: {rental: interruptible}"), 6, 21, "spec.require.rental", "not yet supported", '"interruptible"'),
     (
         in_instance("envFrom: [{secretRef: {name: a}}]"),
         14,
