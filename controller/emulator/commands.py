@@ -3,45 +3,14 @@
 Called by shell, which has expanded the words and opened the redirections.
 """
 
-import argparse
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import NoReturn
-
 from controller.emulator import prover
-from controller.emulator.chance import stream
-from controller.emulator.gpus import gpu_of
-from controller.emulator.host import Host, Process, Write
+from controller.emulator.call import Call, Options, Program, UsageFault
+from controller.emulator.download import fetch_params
+from controller.emulator.nvidia import nvidia_smi
 
 SIGNALS = {"TERM": 15, "KILL": 9, "INT": 2, "HUP": 1}
-USAGE = 2
-TENTHS, STALLS_AFTER = 10, 4
-
-
-@dataclass(slots=True)
-class Call:
-    """One program about to run: where, as which process, with which words and variables, printing to whom."""
-
-    host: Host
-    process: Process
-    words: list[str]
-    variables: Mapping[str, str]
-    out: Write
-    err: Write
-
-
-Program = Callable[[Call], Awaitable[int]]
-
-
-class UsageFault(Exception):  # noqa: N818  printed, not raised to the caller
-    """Words that a program does not take."""
-
-
-class _Options(argparse.ArgumentParser):
-    """Options of a program whose faults go to the emulated stderr."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageFault(message)
+WORKERS = 10  # partition workers of a prover that is not told
+BROKEN = "Error: CUDA error 209: no kernel image is available for execution on the device\n"
 
 
 async def _echo(call: Call) -> int:
@@ -152,105 +121,70 @@ async def _pkill(call: Call) -> int:
     return 0 if found else 1
 
 
-async def _nvidia_smi(call: Call) -> int:
-    query = next((word.split("=", 1)[1] for word in call.words if word.startswith("--query-gpu=")), None)
-    if query is None:
-        call.err("nvidia-smi: only --query-gpu=... --format=csv is emulated\n")
-        return 6
-    fields = [name.strip() for name in query.split(",")]
-    style = next((word.split("=", 1)[1] for word in call.words if word.startswith("--format=")), "csv").split(",")
-    rows = [_gpu_fields(call.host, index) for index in sorted(call.host.contract.slot.gpus)]
-    unknown = [name for name in fields if name not in rows[0]]
-    if unknown:
-        call.out(f'Field "{unknown[0]}" is not a valid field to query.\n')
-        return USAGE
-    if "noheader" not in style:
-        call.out(", ".join(fields) + "\n")
-    for row in rows:
-        values = [(value, unit) for value, unit in (row[name] for name in fields)]
-        call.out(", ".join(v if "nounits" in style or not u else f"{v} {u}" for v, u in values) + "\n")
-    return 0
-
-
-def _gpu_fields(host: Host, index: int) -> dict[str, tuple[str, str]]:
-    row = host.contract.slot.row
-    gpu = gpu_of(row["gpu_name"])
-    bits = f"{stream(host.world.market.seed, 'gpu', host.contract.slot.machine_id, index).getrandbits(128):032x}"
-    limit = gpu.watts * (0.7 if host.contract.trouble("slow-machine", host.world.time) else 1.0)
-    busy = any(process.proving for process in host.processes.values())
-    return {
-        "index": (str(index), ""),
-        "name": (f"NVIDIA GeForce {gpu.name}" if gpu.name.startswith("RTX") else f"NVIDIA {gpu.name}", ""),
-        "uuid": (f"GPU-{bits[:8]}-{bits[8:12]}-{bits[12:16]}-{bits[16:20]}-{bits[20:]}", ""),
-        "driver_version": (str(row["driver_version"]), ""),
-        "memory.total": (str(int(row["gpu_ram"])), "MiB"),
-        "memory.used": (str(18000 if busy else 2), "MiB"),
-        "power.limit": (f"{limit:.2f}", "W"),
-        "power.default_limit": (f"{gpu.watts:.2f}", "W"),
-        "power.draw": (f"{limit * 0.93 if busy else 22:.2f}", "W"),
-        "temperature.gpu": ("71" if busy else "38", ""),
-        "utilization.gpu": ("99" if busy else "0", "%"),
-        "clocks_throttle_reasons.active": ("0x0000000000000004" if busy else "0x0000000000000001", ""),
-        "clocks_event_reasons.active": ("0x0000000000000004" if busy else "0x0000000000000001", ""),
-    }
-
-
-async def _fetch_params(call: Call) -> int:
-    """Download at the machine's speed, once for a container; each tenth is a line."""
-    host = call.host
-    options = _Options(prog="fetch-params", add_help=False)
-    options.add_argument("--size-gib", type=float, default=host.world.scenario.prover.params_gib)
-    size_gib = options.parse_args(call.words[1:]).size_gib
-    if size_gib * 1.0737 > host.contract.order.disk_gb:
-        call.err("fetch-params: write error: No space left on device\n")
+async def _dmesg(call: Call) -> int:
+    if not call.host.world.scenario.kernel_log:
+        call.err("dmesg: read kernel buffer failed: Operation not permitted\n")
         return 1
-    seconds_a_gib = 8.59 * 1000 / max(1.0, float(host.contract.slot.row["inet_down"]))
-    for tenth in range(1, TENTHS + 1):
-        goal = size_gib * tenth / TENTHS
-        if host.downloaded_gib >= goal:
-            continue
-        if tenth > STALLS_AFTER and host.contract.trouble("download-stall", host.world.time):
-            await host.sleep(call.process, prover.FOREVER_S)
-        await host.sleep(call.process, (goal - host.downloaded_gib) * seconds_a_gib)
-        host.downloaded_gib = goal
-        call.out(f"params: {tenth / TENTHS:4.0%} {goal:.1f}/{size_gib:.1f} GiB\n")
-    call.out("parameters ready\n")
+    call.out("".join(call.host.kernel.log))
     return 0
+
+
+def _broken(call: Call) -> bool:
+    """Tell whether the image's programs fail, and let them say so."""
+    broken = call.host.contract.trouble("broken-image", call.host.world.time) is not None
+    if broken:
+        call.err(BROKEN)
+    return broken
+
+
+def _prover_options(call: Call, *, concurrency: int) -> Options:
+    """Return the options that all of the prover's programs take; the environment says what no option does."""
+    options = Options(prog=call.words[0], add_help=False)
+    options.add_argument("-c", "--concurrency", type=int, default=int(call.variables.get("CONCURRENCY") or concurrency))
+    workers = int(call.variables.get("PARTITION_WORKERS") or WORKERS)
+    options.add_argument("--partition-workers", type=int, default=workers)
+    return options
 
 
 async def _cuzk_bench(call: Call) -> int:
-    options = _Options(prog="cuzk-bench", add_help=False)
-    options.add_argument("mode", choices=("batch",))
+    options = _prover_options(call, concurrency=1)
+    options.add_argument("mode", choices=("batch", "warm-up"))
     options.add_argument("--count", "-n", type=int, default=1)
-    options.add_argument("-c", "--concurrency", type=int, default=int(call.variables.get("CONCURRENCY") or 1))
     options.add_argument("-j", type=int, default=1)
     options.add_argument("--warmup", type=int, default=int(call.variables.get("WARMUP") or 0))
     given = options.parse_args(call.words[1:])
     if given.count < 1:
         raise UsageFault("--count must be at least 1")
-    batch = prover.Batch(given.count, max(1, given.concurrency), max(0, given.warmup))
+    if _broken(call):
+        return 1
+    width = prover.Width(max(1, given.concurrency), max(1, given.partition_workers))
+    if given.mode == "warm-up":
+        return await prover.warm_up(call.host, call.process, prover.Width(1, width.workers), call.out)
+    batch = prover.Batch(given.count, width, max(0, given.warmup))
     return await prover.bench(call.host, call.process, batch, call.out)
 
 
 async def _cuzk_daemon(call: Call) -> int:
     if call.words[1:] == ["status"]:
         return prover.status(call.host, call.out)
-    options = _Options(prog="cuzk-daemon", add_help=False)
-    options.add_argument("-c", "--concurrency", type=int, default=int(call.variables.get("CONCURRENCY") or 4))
-    concurrency = options.parse_args(call.words[1:]).concurrency
-    return await prover.daemon(call.host, call.process, concurrency, call.out)
+    given = _prover_options(call, concurrency=4).parse_args(call.words[1:])
+    if _broken(call):
+        return 1
+    width = prover.Width(given.concurrency, max(1, given.partition_workers))
+    return await prover.daemon(call.host, call.process, width, call.out)
 
 
 async def _json_bench(call: Call) -> int:
-    options = _Options(prog="json-bench", add_help=False)
+    options = Options(prog="json-bench", add_help=False)
     options.add_argument("--seconds", type=float, default=300.0)
-    return await prover.measure(call.host, call.process, options.parse_args(call.words[1:]).seconds, call.out)
+    seconds = options.parse_args(call.words[1:]).seconds
+    return 1 if _broken(call) else await prover.measure(call.host, call.process, seconds, call.out)
 
 
 COMMANDS: dict[str, Program] = {
     "echo": _echo, "sleep": _sleep, "true": _true, ":": _true, "mkdir": _true, "chmod": _true, "sync": _true,
     "false": _false, "cat": _cat, "tail": _tail, "head": _tail, "touch": _touch, "rm": _rm, "test": _test, "[": _test,
-    "nproc": _nproc, "kill": _kill, "pkill": _pkill, "pgrep": _pkill, "nvidia-smi": _nvidia_smi,
-    "fetch-params": _fetch_params, "cuzk-bench": _cuzk_bench,
+    "nproc": _nproc, "kill": _kill, "pkill": _pkill, "pgrep": _pkill, "dmesg": _dmesg, "nvidia-smi": nvidia_smi,
+    "fetch-params": fetch_params, "cuzk-bench": _cuzk_bench,
     "cuzk-daemon": _cuzk_daemon, "json-bench": _json_bench,
 }  # fmt: skip

@@ -4,6 +4,7 @@ A contract's life is a list of timed changes decided when something is asked of 
 applies those that are due whenever somebody looks. Nothing runs in the background.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
@@ -69,6 +70,7 @@ class Contract:
     dph_base: float
     end_date: float
     fates: tuple[HostTrouble, ...] = ()
+    opened_at: float = 0.0  # when the emulator started
     keys: list[Key] = field(default_factory=list)
     intended: str = "running"
     cur: str = "running"
@@ -117,16 +119,27 @@ class Contract:
         """The memory its container may use."""
         return int(ram_share_mb(self.slot.row) * 1024 * 1024)
 
+    def span(self, fate: HostTrouble) -> tuple[float, float]:
+        """Return the unix times between which a trouble is in force; before it first ran, none is."""
+        start = self.opened_at if fate.since == "start" else self.first_running_at
+        if self.first_running_at is None or start is None:
+            return math.inf, math.inf
+        begin = start + fate.after
+        return begin, math.inf if fate.seconds is None else begin + fate.seconds
+
     def trouble(self, kind: str, now: float) -> HostTrouble | None:
-        """Return a trouble of this kind that is in force; its span counts from the first time it ran."""
-        start = self.first_running_at
-        if start is None:
-            return None
+        """Return a trouble of this kind that is in force."""
         for fate in self.fates:
-            since = now - start - fate.after
-            if fate.kind == kind and since >= 0 and (fate.seconds is None or since < fate.seconds):
-                return fate
+            if fate.kind == kind:
+                begin, end = self.span(fate)
+                if begin <= now < end:
+                    return fate
         return None
+
+    def overlap(self, kind: str, since: float, until: float) -> float:
+        """Return for how many seconds between two unix times troubles of this kind are in force."""
+        spans = [self.span(fate) for fate in self.fates if fate.kind == kind]
+        return sum(max(0.0, min(until, end) - max(since, begin)) for begin, end in spans)
 
     def fate(self, kind: str) -> HostTrouble | None:
         """Return the first trouble of this kind that it is to meet at any time."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from controller.emulator.agenda import Action
 from controller.emulator.chance import stream
-from controller.emulator.contracts import Contract, Increase
-from controller.emulator.trouble import HostTrouble
+from controller.emulator.contracts import Contract, Increase, Order
+from controller.emulator.trouble import Birth, HostTrouble, fates_of
 
 if TYPE_CHECKING:
     from controller.emulator.world import World
@@ -33,6 +33,12 @@ class Fates:
         self._world = world
         self._increase_ids = count(FIRST_INCREASE)
 
+    def of(self, machine_id: int, order: Order, *, nth: int) -> tuple[HostTrouble, ...]:
+        """Return the troubles that the nth instance, created now on a machine, is to meet."""
+        world = self._world
+        birth = Birth(nth, machine_id, order.image, world.time - world.started)
+        return fates_of(world.scenario.hosts, birth, seed=world.seed)
+
     def on_created(self, contract: Contract) -> None:
         """Start what counts from creation: the market's bids against an interruptible."""
         if contract.is_bid:
@@ -40,7 +46,6 @@ class Fates:
 
     def on_first_running(self, contract: Contract) -> None:
         """Book what counts from the first time it runs."""
-        start = contract.first_running_at or contract.created_at
         acts = {
             "host-lost": self._lose_host,
             "price-rise": self._raise_price,
@@ -49,11 +54,12 @@ class Fates:
             "host-key-changed": self._change_key,
         }
         for fate in contract.fates:
+            begin, end = contract.span(fate)
             if fate.kind in acts:
-                self._book(contract, start + fate.after, partial(acts[fate.kind], contract, fate))
+                self._book(contract, begin, partial(acts[fate.kind], contract, fate))
             elif fate.kind in REFUSED:  # nothing changes in the books, but the SSH listeners have to look again
-                self._book(contract, start + fate.after, _nothing)
-                self._book(contract, start + fate.after + (fate.seconds or 0.0), _nothing)
+                self._book(contract, begin, _nothing)
+                self._book(contract, begin if fate.seconds is None else end, _nothing)
 
     def on_destroyed(self, contract: Contract) -> None:
         """Let the row linger, or the instance come back."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from controller.emulator.contracts import GIB, Contract
+from controller.emulator.kernel import Kernel
 from controller.emulator.rates import Sessions, rate_now
 from controller.emulator.world import World
 
@@ -48,6 +49,7 @@ class Process:
     program: str = ""  # what it runs now, for pkill
     killed: int | None = None  # the exit code of the signal it got
     proving: int = 0  # proofs it has in flight
+    proving_since: float = 0.0  # unix seconds
 
 
 @dataclass(slots=True)
@@ -60,11 +62,16 @@ class Host:
     processes: dict[int, Process] = field(default_factory=dict)
     tasks: set[asyncio.Future[None]] = field(default_factory=set)
     downloaded_gib: float = 0.0
+    cached: bool = False  # the container's cache of circuits is written
     warm: int = -1  # the boot in which the first proof was made
     runs: int = 0
     _next_pid: int = FIRST_PID
     _container: int = 0
     _sessions: Sessions | None = None
+    kernel: Kernel = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.kernel = Kernel(self.world, self.contract)
 
     def spawn(self, parent: Process | None = None) -> Process:
         """Begin a process: a connection's shell with a group of its own, or a parent's child in the background.
@@ -77,8 +84,9 @@ class Host:
         if contract.actual != "running" or contract.destroyed_at is not None:
             raise ConnectionLost("the instance does not run")
         if self._container != contract.container:
-            self._container, self.downloaded_gib = contract.container, 0.0
+            self._container, self.downloaded_gib, self.cached = contract.container, 0.0, False
             self.files.clear()
+        self.kernel.begin(contract.boots)
         self._next_pid += 3
         group = parent.group if parent else self._next_pid
         process = Process(self._next_pid, group, contract.boots, contract.drops, attached=parent is None)
@@ -145,7 +153,8 @@ class Host:
             case "/sys/fs/cgroup/cpu.max":
                 return f"{int(float(row['cpu_cores_effective']) * 100_000)} 100000\n"
             case _:
-                return self.files.get(path)
+                running = [process.proving_since for process in self.processes.values() if process.proving]
+                return self.files.get(path, self.kernel.read(path, running))
 
     def writer(self, path: str, *, append: bool) -> Write:
         """Return what writes text to a file, emptied first unless appended to."""

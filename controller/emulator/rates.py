@@ -3,6 +3,8 @@
 Called by host (which keeps the sessions) and prover.
 """
 
+import math
+
 from controller.emulator.chance import lognormal, stream
 from controller.emulator.contracts import Contract
 from controller.emulator.gpus import gpu_of
@@ -11,6 +13,7 @@ from controller.emulator.world import World
 MACHINE_CV = SESSION_CV = 0.08
 SESSION_S = 5400.0  # mean length
 DISTURBED, DISTURBED_SHARE = 0.75, 0.15
+SLOWING = ("slow-machine", "disturbed", "hot", "power-capped", "cpu-throttled", "slow-image")
 CROWDED = 0.75  # what each further prover leaves to all on its machine
 
 
@@ -48,6 +51,7 @@ def rate_now(world: World, contract: Contract, sessions: Sessions, *, provers: i
         sessions: its machine's.
         provers: how many of our instances prove on its machine, this one included.
     """
-    slow = contract.trouble("slow-machine", world.time)
+    found = [contract.trouble(kind, world.time) for kind in SLOWING]
+    slowed = math.prod(trouble.scale for trouble in found if trouble is not None)
     crowd = CROWDED ** max(0, provers - 1)
-    return true_rate(world, contract) * sessions.factor(world.time) * crowd * (slow.scale if slow else 1.0)
+    return true_rate(world, contract) * sessions.factor(world.time) * crowd * slowed

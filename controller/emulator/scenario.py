@@ -54,10 +54,15 @@ class Limits(Model):
 
 
 class Prover(Model):
-    """The workload's needs: GiB for itself and for each proof in flight, and what a machine's rate is multiplied by."""
+    """The workload's needs in GiB, and what a machine's rate is multiplied by.
+
+    Memory: for itself, for each proof in flight, and for each partition worker while its cache of circuits is cold,
+    which it is until a batch or a warm-up has ended well in the container.
+    """
 
     base_gib: NonNegativeFloat = 100.0
     per_proof_gib: NonNegativeFloat = 6.0
+    cold_per_worker_gib: NonNegativeFloat = 0.0
     rate_factor: PositiveFloat = 1.0
     params_gib: PositiveFloat = 20.0
 
@@ -79,7 +84,8 @@ class Scenario(Model):
     """Everything about an emulated vast.ai that a file can say; the defaults are a service in good health.
 
     `bootSeconds`: median from create to running; `attachSeconds`: until an attached key works; `v0List`: answer the old
-    list instead of 410; `badKey`: the spelling of a refused API key; `graceHours`: from credit gone to rows deleted.
+    list instead of 410; `badKey`: the spelling of a refused API key; `graceHours`: from credit gone to rows deleted;
+    `kernelLog`: instances may read dmesg, which few containers may.
     """
 
     seed: int = 7
@@ -92,6 +98,7 @@ class Scenario(Model):
     attach_seconds: NonNegativeFloat = 2.0
     unreadable_seconds: NonNegativeFloat = 0.0
     grace_hours: PositiveFloat = 48.0
+    kernel_log: bool = False
     v0_list: bool = Field(False, alias="v0List")
     bad_key: Literal["auth_error", "auth_error_401", "forbidden_html"] = "auth_error"
     troubles: tuple[Trouble, ...] = ()

@@ -6,7 +6,8 @@ Called by ssh for each exec request and by Emulator.run in process; the same cod
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from controller.emulator.commands import COMMANDS, USAGE, Call, UsageFault
+from controller.emulator.call import USAGE, Call, UsageFault
+from controller.emulator.commands import COMMANDS
 from controller.emulator.host import ConnectionLost, Host, Killed, Process, Write
 from controller.emulator.prover import OOM_CODE
 from controller.emulator.syntax import Command, SyntaxFault, expand, is_assignment, parse

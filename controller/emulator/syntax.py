@@ -77,7 +77,8 @@ def expand(word: str, variables: Mapping[str, str], *, split: bool = True) -> li
     text, quoted = "", False
     for single, double, escaped, bare in _PIECE.findall(word):
         if bare:
-            text += _substitute(bare, variables)
+            home = not text and not quoted and (bare == "~" or bare.startswith("~/"))
+            text += _substitute(f"$HOME{bare[1:]}" if home else bare, variables)
         elif escaped:
             text += escaped
         elif double:

@@ -1,12 +1,13 @@
 """Troubles on demand: what can go wrong with a call, with an instance or its host, and when.
 
 A call trouble meets the calls it names (`on`), at the nth, every nth, with a probability or within a span of time. A
-host trouble meets the instances it names (the nth created, all on one machine, or a share of them) and says when it
-starts and how long it lasts. Built by scenario, asked by api (calls) and world (hosts).
+host trouble meets the instances it names (the nth created, all on one machine or of one image, created after a time,
+or a share of them) and says when it starts and how long it lasts. Built by scenario, asked by api (calls) and fates
+(hosts).
 """
 
 from collections import Counter
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveInt, model_validator
 from pydantic.alias_generators import to_camel
@@ -65,7 +66,11 @@ class CallTrouble(Model):
         return None if self.status is None else Answer(self.status, self.body, self.content_type)
 
 
-USUAL_FACTOR = {"slow-host": 10.0, "price-rise": 1.5, "slow-machine": 0.6}
+USUAL_FACTOR = {
+    "slow-host": 10.0, "price-rise": 1.5, "slow-machine": 0.6, "disturbed": 0.75, "hot": 0.85, "power-capped": 0.85,
+    "cpu-throttled": 0.8, "slow-image": 0.7, "slow-download": 0.1,
+}  # fmt: skip
+OF_MACHINES = ("power-capped", "old-driver")  # whose probability is drawn once for a machine, not for each instance
 
 
 class HostTrouble(Model):
@@ -75,7 +80,11 @@ class HostTrouble(Model):
     `gpu-fault`, `oci-fault`. From `after` seconds of running on: `host-lost` (back after `seconds`, or never),
     `price-rise` (by `factor`; `pending: false` raises it without asking), `outbid`, `ssh-drop` (every connection once),
     `host-key-changed`, and, for `seconds` or for ever: `slow-machine` (rate times `factor`), `direct-refused`,
-    `proxy-refused`, `key-refused`, `download-stall`. Around destroy: `linger` (listed for `seconds` more), `resurrect`
+    `proxy-refused`, `key-refused`; `download-stall` (silent), `download-retries` (repeats itself), `slow-download`
+    (speed times `factor`); the rate times `factor`, and its sign: `disturbed` (none), `hot` (temperature, clocks'
+    reasons), `power-capped` (power limit), `cpu-throttled` (cpu.stat), `slow-image` (none); `old-driver` (does not know
+    clocks_event_reasons), `quiet-oom` (a parent outlives its killed child, and exits with 0), `broken-image` (the
+    workload's programs fail alike). Around destroy: `linger` (listed for `seconds` more), `resurrect`
     (alive again `seconds` later, once). `unreadable`: not yet listed for `seconds` after creation. `gpu-taken`: others
     hold its GPUs for `seconds` after a stop.
     """
@@ -83,11 +92,15 @@ class HostTrouble(Model):
     kind: Literal[
         "slow-host", "stuck-loading", "bad-image", "gpu-fault", "oci-fault", "host-lost", "price-rise", "outbid",
         "ssh-drop", "host-key-changed", "slow-machine", "direct-refused", "proxy-refused", "key-refused",
-        "download-stall", "linger", "resurrect", "unreadable", "gpu-taken",
+        "download-stall", "linger", "resurrect", "unreadable", "gpu-taken", "download-retries", "slow-download",
+        "disturbed", "hot", "power-capped", "cpu-throttled", "slow-image", "broken-image", "old-driver", "quiet-oom",
     ]  # fmt: skip
     instance: PositiveInt | None = None  # the nth created
     machine: int | None = None
+    image: str | None = None  # a part of the image's name
+    created_after: NonNegativeFloat | None = None  # seconds since the emulator started
     probability: float | None = Field(None, ge=0, le=1)
+    since: Literal["running", "start"] = "running"  # what `after` counts from: its first running, the emulator's start
     after: NonNegativeFloat = 0.0
     seconds: NonNegativeFloat | None = None
     factor: float | None = Field(None, gt=0)  # None: see `scale`
@@ -141,12 +154,29 @@ class CallTroubles:
         return chance is None or stream(self._seed, "call-trouble", index, n).random() < chance
 
 
-def fates_of(troubles: tuple[HostTrouble, ...], *, seed: int, nth: int, machine_id: int) -> tuple[HostTrouble, ...]:
-    """Return the host troubles that the nth created instance will meet."""
+class Birth(NamedTuple):
+    """What a trouble is aimed by: the nth instance, its machine and image, and how long after the start it was made."""
+
+    nth: int
+    machine_id: int
+    image: str
+    age_s: float
+
+
+def fates_of(troubles: tuple[HostTrouble, ...], birth: Birth, *, seed: int) -> tuple[HostTrouble, ...]:
+    """Return the host troubles that a new instance will meet."""
     return tuple(
         trouble
         for index, trouble in enumerate(troubles)
-        if trouble.instance in (None, nth)
-        and trouble.machine in (None, machine_id)
-        and (trouble.probability is None or stream(seed, "host-trouble", index, nth).random() < trouble.probability)
+        if trouble.instance in (None, birth.nth)
+        and trouble.machine in (None, birth.machine_id)
+        and (trouble.image is None or trouble.image in birth.image)
+        and (trouble.created_after is None or birth.age_s >= trouble.created_after)
+        and (trouble.probability is None or _drawn(trouble, index, birth, seed) < trouble.probability)
     )
+
+
+def _drawn(trouble: HostTrouble, index: int, birth: Birth, seed: int) -> float:
+    if trouble.kind in OF_MACHINES:
+        return stream(seed, "machine-trouble", index, birth.machine_id).random()
+    return stream(seed, "host-trouble", index, birth.nth).random()

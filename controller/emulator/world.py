@@ -17,7 +17,6 @@ from controller.emulator.fates import Fates
 from controller.emulator.faults import refusal
 from controller.emulator.market import Market, Slot
 from controller.emulator.scenario import Scenario
-from controller.emulator.trouble import fates_of
 
 FIRST_CONTRACT = 41_000_000  # or more, by the second of the start: what is started again does not repeat its ids
 FIRST_PORT = 20_000  # where no SSH is served, ports are mere numbers
@@ -129,7 +128,8 @@ class World:
             created_at=self.time,
             dph_base=float(slot.row["dph_base"]) if order.bid is None else order.bid,
             end_date=float(slot.row["end_date"]),
-            fates=fates_of(self.scenario.hosts, seed=self.seed, nth=nth, machine_id=slot.machine_id),
+            fates=self._fates.of(slot.machine_id, order, nth=nth),
+            opened_at=self.started,
             keys=[Key(key.id, key.text, self.time) for key in self.account_keys.values()],
             direct_port=self.new_port(),
             proxy_port=self.new_port(),
