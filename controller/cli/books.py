@@ -1,6 +1,7 @@
 """The ledger as the commands read it that only look: what is known, beside a controller that may be running."""
 
 import difflib
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,12 +10,13 @@ from pathlib import Path
 import click
 
 from controller.cli import options
-from controller.judge.verdict import judge
+from controller.judge.assumptions import UNMEASURED, USUAL, Effort, Prior
+from controller.judge.verdict import Terms, judge
 from controller.ledger.sqlite import Ledger
+from controller.loop.case import alike
 from controller.model.instance import Backoff, Decision, Instance, Run, Verdict
 from controller.model.reasons import Reason
-from controller.model.status import FleetStatus, InstanceStatus
-from controller.plan.limits import Limits
+from controller.model.status import FleetStatus, InstanceStatus, ShapeStatus
 
 UNKNOWN = Verdict(decision=Decision.UNKNOWN)
 
@@ -78,23 +80,48 @@ class Books:
     def _machine(self, key: tuple[int, str], runs: list[Run], backoff: Backoff | None) -> Machine:
         machine, shape = key
         verdict = self._verdict(shape, runs)
-        slow_until = runs[-1].ended_at + Limits().known_slow
-        held = (backoff.until, backoff.reason) if backoff is not None else (None, None)
-        if verdict.decision is Decision.REJECTED and slow_until > (held[0] or self.now):
-            held = (slow_until, Reason.KNOWN_SLOW)
-        return Machine(id=machine, shape=shape, verdict=verdict, runs=tuple(runs), held_until=held[0], held_for=held[1])
+        slow = Reason.KNOWN_SLOW if verdict.decision is Decision.REJECTED else None
+        return Machine(
+            id=machine,
+            shape=shape,
+            verdict=verdict,
+            runs=tuple(runs),
+            held_until=backoff.until if backoff is not None else None,
+            held_for=backoff.reason if backoff is not None else slow,
+        )
 
     def _verdict(self, shape: str, runs: list[Run]) -> Verdict:
-        """By the floor of the fleet that measured last, over runs that may be compared with the last one."""
+        """By the terms of the fleet that measured last, over runs that may be compared with the last one."""
         rated = [run for run in runs if run.rate is not None]
         status = self.fleets.get(rated[-1].fleet) if rated else None
-        floor = next((s.min_rate for s in status.shapes if s.key == shape), None) if status else None
+        floor = next((s for s in status.shapes if s.key == shape), None) if status else None
         if floor is None or status is None:
             return UNKNOWN
-        last = rated[-1]
-        same = (last.workload, last.count, last.concurrency)
-        alike = [r for r in rated if (r.workload, r.count, r.concurrency) == same]
-        return judge(alike, floor=floor, now=self.now, recheck_seconds=status.recheck_hours * 3600)
+        same = alike(run for run in rated if run.workload == rated[-1].workload)
+        return judge(same, terms_of(floor, status.recheck_hours), now=self.now)
+
+
+def terms_of(floor: ShapeStatus, recheck_hours: float) -> Terms:
+    """What instances of a shape are judged by, as the last pass wrote it down."""
+    learned = floor.typical_rate is not None and floor.spread is not None
+    prior = (
+        Prior(round(math.log((floor.typical_rate or 1.0) / floor.min_rate), 2), floor.spread or 0.0, floor.machines)
+        if learned
+        else UNMEASURED
+    )
+    effort = Effort(
+        planned_hours=floor.planned_hours,
+        run_hours=floor.run_hours or USUAL.run_hours,
+        provision_hours=floor.provision_hours or USUAL.provision_hours,
+    )
+    return Terms(
+        floor=floor.min_rate,
+        recheck_seconds=recheck_hours * 3600,
+        prior=prior,
+        effort=effort,
+        replace_below=floor.replace_below,
+        accept_above=floor.accept_above,
+    )
 
 
 @contextmanager

@@ -168,8 +168,8 @@ def machine(found: Machine, now: float) -> Row:
     """A machine."""
     verdict = found.verdict
     held = NOTHING
-    if found.held_until is not None:
-        held = f"{found.held_for} {span(found.held_until - now)}"
+    if found.held_for is not None:
+        held = str(found.held_for) + (f" {span(found.held_until - now)}" if found.held_until is not None else "")
     cells = {
         "NAME": str(found.id),
         "GPU": found.shape.removesuffix(" x1"),

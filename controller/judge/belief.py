@@ -1,50 +1,28 @@
-"""What the runs of one instance say about its true rate: a belief over x = ln(rate / floor), on a grid.
+"""What the runs of one machine say about its true rate, through the sessions they were made in.
 
-One run is a poor witness. It sees the machine's true rate through the session it ran in, which neighbours and heat
-move by a tenth and now and then slow by a quarter, and a second run a few minutes later sees the same session again.
-So a run close behind another counts for little, a slow run may say "disturbed" as well as "slow machine", and old
-knowledge fades. Called by `verdict`.
+One run is a poor witness. It sees the machine's rate through the session it ran in, which neighbours and heat move by
+a tenth and now and then slow by a quarter, and a second run a few minutes later sees the same session again. So the
+belief is a table over both: x = ln(rate / floor), and s, what the present session adds. Sessions are forgotten within
+hours, the machine's rate over weeks. A pure function of the runs: what is cached could be counted again.
 """
 
 import math
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
+from operator import add, mul
 
+from controller.judge.assumptions import Assumptions, Prior
+from controller.judge.lattice import Lattice, disturbance, kernel, lattice, prior_of_s, prior_of_x
 from controller.model.instance import Run
 
-STEP = 0.02  # of the grid, in ln(rate)
-POINTS = 160  # about how many the grid may have; beyond, its step grows
-SPAN = 0.8  # of the grid, to each side of the typical machine; farther where the runs are
-BESIDE = 0.3  # of the grid, beyond the farthest run
 FARTHEST = 7.0  # runs this far from the floor in ln(rate), a factor of 1100, are taken to be just so far
-REMEMBERED = 200  # runs; what older ones said has faded
+REMEMBERED = 96  # runs; what older ones said has faded
+FORGOTTEN = 32  # are left out at a time, so that what is cached holds for a while
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assumptions:
-    """What is taken for granted about machines and runs. Logarithms are of rate / floor; 0.10 is about ten per cent."""
-
-    mean: float = 0.0  # ln: a typical machine of the shape, before any run
-    sd: float = 0.10  # ln: between machines of one shape
-    odd: float = 0.10  # share of machines unlike the others: a floor far off the mark, a host that throttles
-    odd_sd: float = 0.50  # ln: between those
-    session_sd: float = 0.09  # ln: what the session adds, the same for all runs within it
-    session_seconds: float = 3600.0  # how fast a session is forgotten
-    disturbed: float = 0.15  # share of sessions that are disturbed, and so slow
-    drop: float = 0.75  # factor on the rate of a disturbed session
-    drop_sd: float = 0.03  # ln: between disturbed sessions
-    slowest: float = -0.16  # ln, from the mean; slower than that, a run says no more than just that
-    least_error: float = 0.03  # relative: no run is more exact than this, whatever it claims
-    drift_seconds: float = 400 * 3600.0  # mean time until a machine's rate changes for another
-    reject_below: float = 0.40  # P under which an instance does not go on working
-    accept_above: float = 0.90
-    confirm: float = 1.5  # independent runs that a rejection takes
-    hopeless: float = 0.5  # of the floor: two runs below it are a rejection, however close together
-    cooldown_seconds: float = 2 * 3600.0  # of work between runs, so that they see different sessions
-
-
-DEFAULTS = Assumptions()
+Rows = tuple["array[float]", ...]  # for each x, the probability of each s
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,95 +37,131 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """A probability for each x of an even grid through 0."""
+    """The probability of each x and s of a lattice, at one moment."""
 
-    xs: tuple[float, ...]
-    weights: tuple[float, ...]  # sum to 1
+    grid: Lattice
+    rows: Rows
+
+    def weights(self) -> tuple[float, ...]:
+        """The probability of each x."""
+        return tuple(map(sum, self.rows))
+
+    def sessions(self) -> list[float]:
+        """The probability of each s."""
+        return _columns(self.rows)
 
     @property
     def p_good(self) -> float:
         """P(x >= 0); the mass right at 0 is shared."""
-        above = sum(w for x, w in zip(self.xs, self.weights, strict=True) if x > 0.0)
-        return min(1.0, above + self.weights[self.xs.index(0.0)] / 2)
+        weights = self.weights()
+        return min(1.0, weights[-self.grid.low] / 2 + math.fsum(weights[1 - self.grid.low :]))
 
-    @property
-    def median(self) -> float:
-        """The x that is as likely to be exceeded as not, between grid points."""
+    def quantile(self, share: float) -> float:
+        """The x below which it is with the probability `share`, between points."""
+        weights, step = self.weights(), self.grid.step
         below = 0.0
-        half_step = (self.xs[1] - self.xs[0]) / 2
-        for x, weight, total in zip(self.xs, self.weights, accumulate(self.weights), strict=True):
-            if total >= 0.5:  # noqa: PLR2004 - a median
-                return x - half_step + 2 * half_step * (0.5 - below) / weight
+        for x, weight, total in zip(self.grid.xs(), weights, accumulate(weights), strict=True):
+            if total >= share:
+                return x - step / 2 + step * (share - below) / weight
             below = total
-        return self.xs[-1]
+        return self.grid.xs()[-1]
+
+    def p_disturbed(self, assumptions: Assumptions) -> float:
+        """The probability that the present session is a disturbed one."""
+        return math.fsum(map(mul, self.sessions(), disturbance(self.grid, assumptions)))
 
 
-def samples(runs: Sequence[Run], *, floor: float, now: float, assumptions: Assumptions) -> list[Sample]:
+def samples(runs: Iterable[Run], *, floor: float, now: float, assumptions: Assumptions) -> tuple[Sample, ...]:
     """The usable runs, oldest first: those with a positive, finite rate. A run from the future counts as made now."""
     usable = sorted(
         (min(run.ended_at, now), run.rate, run.error)
         for run in runs
         if run.rate is not None and 0.0 < run.rate < math.inf and math.isfinite(run.ended_at)
     )
+    dropped = max(0, math.ceil((len(usable) - REMEMBERED) / FORGOTTEN)) * FORGOTTEN
     found: list[Sample] = []
-    for at, rate, error in usable[-REMEMBERED:]:
+    for at, rate, error in usable[dropped:]:
         since = at - found[-1].at if found else math.inf
         y = max(-FARTHEST, min(FARTHEST, math.log(rate) - math.log(floor)))
         exact = error if error is not None and assumptions.least_error < error < math.inf else assumptions.least_error
         found.append(Sample(at, y, exact, 1.0 - math.exp(-since / assumptions.session_seconds)))
-    return found
+    return tuple(found)
 
 
-def believe(found: Sequence[Sample], *, now: float, assumptions: Assumptions, clipped: bool) -> Belief:
-    """The belief at `now`.
+def clipped(found: Sequence[Sample], prior: Prior, a: Assumptions) -> tuple[Sample, ...]:
+    """The samples, none of which says more for "disturbed" than one `clip` below the typical machine does.
 
-    `clipped`: let no run speak for more than `slowest`. Unclipped, a very slow run fits the story "good machine,
-    disturbed" better than a slow one does, and P would rise as a rate falls; the best guess of the rate needs the rate.
+    Otherwise a very slow run would fit the story "good machine, disturbed" better than a slow one, and P would rise as
+    a rate falls.
     """
-    lowest = assumptions.mean + assumptions.slowest if clipped else -math.inf
-    xs = _grid([max(sample.y, lowest) for sample in found], assumptions.mean)
-    prior = _normalised([_prior(x, assumptions) for x in xs])
-    weights = prior
-    for index, sample in enumerate(found):
-        logs = [sample.weight * _log_likelihood(max(sample.y, lowest) - x, sample.error, assumptions) for x in xs]
-        best = max(logs)
-        weights = _normalised([w * math.exp(log - best) for w, log in zip(weights, logs, strict=True)])
-        until = found[index + 1].at if index + 1 < len(found) else now
-        kept = math.exp(-max(0.0, until - sample.at) / assumptions.drift_seconds)
-        weights = [kept * w + (1.0 - kept) * p for w, p in zip(weights, prior, strict=True)]
-    return Belief(xs, tuple(weights))
-
-
-def _grid(ys: Sequence[float], mean: float) -> tuple[float, ...]:
-    low, high = min(0.0, mean - SPAN, *(y - BESIDE for y in ys)), max(0.0, mean + SPAN, *(y + BESIDE for y in ys))
-    step = max(STEP, (high - low) / POINTS)
-    return tuple(index * step for index in range(math.floor(low / step), math.ceil(high / step) + 1))
-
-
-def _prior(x: float, assumptions: Assumptions) -> float:
-    z = x - assumptions.mean
-    return (1.0 - assumptions.odd) * _normal(z, assumptions.sd) + assumptions.odd * _normal(z, assumptions.odd_sd)
-
-
-def _log_likelihood(z: float, error: float, assumptions: Assumptions) -> float:
-    """The log density of a run that shows z more than the machine's true ln(rate)."""
-    sd = math.hypot(assumptions.session_sd, error)
-    slow_sd = math.hypot(sd, assumptions.drop_sd)
-    slow_z = z - math.log(assumptions.drop)
-    return _log_sum(
-        math.log(1.0 - assumptions.disturbed) - math.log(sd) - 0.5 * (z / sd) ** 2,
-        math.log(assumptions.disturbed) - math.log(slow_sd) - 0.5 * (slow_z / slow_sd) ** 2,
+    edge = prior.mean - a.clip
+    return tuple(
+        s if s.y >= edge else Sample(s.at, max(s.y, min(edge, s.y + a.clip_span)), s.error, s.weight) for s in found
     )
 
 
-def _log_sum(a: float, b: float) -> float:
-    return max(a, b) + math.log1p(math.exp(-abs(a - b)))
+def believe(found: tuple[Sample, ...], *, now: float, prior: Prior | None, assumptions: Assumptions) -> Belief:
+    """The belief at `now`, from what such machines are like (None: nothing is known of them) and from the samples."""
+    grid = lattice([sample.y for sample in found], prior.mean if prior is not None else 0.0)
+    if not found:
+        return fresh(grid, prior, assumptions)
+    return later(_after(grid, found, prior, assumptions), max(0.0, now - found[-1].at), prior, assumptions)
 
 
-def _normal(z: float, sd: float) -> float:
-    return math.exp(-0.5 * (z / sd) ** 2) / sd
+def fresh(grid: Lattice, prior: Prior | None, assumptions: Assumptions) -> Belief:
+    """What is believed of a machine never measured."""
+    sessions = prior_of_s(grid, assumptions)
+    return Belief(grid, tuple(array("d", [x * s for s in sessions]) for x in prior_of_x(grid, prior, assumptions)))
 
 
-def _normalised(weights: Sequence[float]) -> list[float]:
-    total = math.fsum(weights)
-    return [weight / total for weight in weights]
+@lru_cache(maxsize=512)
+def _after(grid: Lattice, found: tuple[Sample, ...], prior: Prior | None, assumptions: Assumptions) -> Belief:
+    """The belief right after the last sample; that after the last but one is mostly known already."""
+    last = found[-1]
+    if len(found) == 1:
+        before = fresh(grid, prior, assumptions)
+    else:
+        earlier = _after(grid, found[:-1], prior, assumptions)
+        before = later(earlier, last.at - found[-2].at, prior, assumptions)
+    return seen(before, kernel(grid, last.y, last.error))
+
+
+def later(belief: Belief, seconds: float, prior: Prior | None, a: Assumptions) -> Belief:
+    """The belief so much later: the session may have ended, and now and then a machine's rate changes for another."""
+    grid = belief.grid
+    kept = math.exp(-seconds / a.session_seconds)
+    drifted = 0.0 if prior is None else 1.0 - math.exp(-seconds / a.drift_seconds)
+    mine, typical = belief.weights(), prior_of_x(grid, prior, a)
+    new = [(1.0 - drifted) * m + drifted * t for m, t in zip(mine, typical, strict=True)]
+    same, sessions = belief.sessions(), prior_of_s(grid, a)
+    rows = []
+    for row, x, t in zip(belief.rows, new, typical, strict=True):
+        forgotten, moved, stayed = (1.0 - kept) * x, kept * drifted * t, kept * (1.0 - drifted)
+        rows.append(
+            array("d", [stayed * b + moved * c + forgotten * s for b, c, s in zip(row, same, sessions, strict=True)])
+        )
+    return Belief(grid, tuple(rows))
+
+
+def seen(belief: Belief, likelihood: Sequence[float]) -> Belief:
+    """The belief after a run that says so of each x + s."""
+    width = 2 * belief.grid.s_count
+    rows = [list(map(mul, row, likelihood[i : i + width : 2])) for i, row in enumerate(belief.rows)]
+    total = math.fsum(map(sum, rows))
+    return Belief(belief.grid, tuple(array("d", [p / total for p in row]) for row in rows))
+
+
+def spread(rows: Sequence[Sequence[float]], length: int) -> list[float]:
+    """The probability of each x + s, as far as these rows go."""
+    sums = [0.0] * length
+    for i, row in enumerate(rows):
+        end = i + 2 * len(row) - 1
+        sums[i:end:2] = map(add, sums[i:end:2], row)
+    return sums
+
+
+def _columns(rows: Rows) -> list[float]:
+    totals = [0.0] * len(rows[0])
+    for row in rows:
+        totals = list(map(add, totals, row))
+    return totals

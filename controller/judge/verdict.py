@@ -1,88 +1,135 @@
-"""From belief to verdict: keep, measure again, or replace. Called by the loop for each admitted or measured instance.
+"""From belief to verdict: keep, measure again, or replace, whichever is expected to cost least.
 
-The caller passes the runs of one instance, or of earlier rentals of the same machine and GPUs, all made with one
-workload and concurrency; runs with another are not comparable. Times are unix seconds, rates are in one unit.
+The caller passes runs that may be compared: of one machine and its GPUs, of one workload, all as wide and as long, and
+in like company. Times are unix seconds, rates are in one unit.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from controller.judge.belief import DEFAULTS, Assumptions, Sample, believe, samples
-from controller.model.instance import Decision, Run, Verdict
+from controller.judge import search
+from controller.judge.assumptions import DEFAULTS, UNMEASURED, USUAL, Assumptions, Effort, Prior
+from controller.judge.belief import Belief, Sample, believe, clipped, later, samples
+from controller.model.instance import Costs, Decision, Run, Verdict
 
 HOUR_S = 3600.0
+TAIL = 0.05  # probability beyond each end of the interval shown
+SHOWN_DISTURBED = 0.5  # probability from which the last run is said to look disturbed
 
 
-def judge(
-    runs: Sequence[Run],
-    *,
-    floor: float,
-    now: float,
-    recheck_seconds: float,
-    assumptions: Assumptions = DEFAULTS,
-    replace_below: float | None = None,
-    accept_above: float | None = None,
-) -> Verdict:
-    """Say what the runs say about `rate >= floor`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What an instance is judged by.
 
-    `replace_below`: P under which a successor is sought while the instance works on; None: never.
-    `accept_above`: P from which it is only re-checked, every `recheck_seconds`; None: the assumptions' own.
+    Args:
+        floor: the rate that is wanted, in the runs' unit.
+        recheck_seconds: how old an accepted instance's last run may get.
+        prior: what machines of its shape are like.
+        effort: what judging and finding take, and how long an instance is wanted.
+        replace_below: P under which a successor is sought; with `accept_above`, thresholds instead of costs.
+        accept_above: P from which it is only re-checked.
 
     Raises:
         ValueError: the floor is not a positive, finite number.
     """
-    found = _samples(runs, floor=floor, now=now, assumptions=assumptions)
+
+    floor: float
+    recheck_seconds: float = 24 * HOUR_S
+    prior: Prior = UNMEASURED
+    effort: Effort = USUAL
+    replace_below: float | None = None
+    accept_above: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.floor < math.inf:
+            raise ValueError(f"a floor is a positive number, not {self.floor}")
+
+    @property
+    def by_cost(self) -> bool:
+        """Whether costs decide."""
+        return self.replace_below is None and self.accept_above is None
+
+
+def judge(runs: Sequence[Run], terms: Terms, *, now: float, assumptions: Assumptions = DEFAULTS) -> Verdict:
+    """Say what the runs, in any order, say about `rate >= floor` at `now`, unix seconds."""
+    found = samples(runs, floor=terms.floor, now=now, assumptions=assumptions)
     if not found:
         return Verdict(decision=Decision.UNKNOWN, next_run_at=now, line="no usable run yet; next: measured")
-    p_good = believe(found, now=now, assumptions=assumptions, clipped=True).p_good
-    independent = math.fsum(sample.weight for sample in found)
-    decision = _decide(
-        p_good,
-        accept_above=assumptions.accept_above if accept_above is None else accept_above,
-        replace_below=replace_below or 0.0,
-        reject_below=assumptions.reject_below if _confirmed(found, independent, assumptions) else 0.0,
-    )
-    wait = _wait(decision, recheck_seconds=recheck_seconds, cooldown_seconds=assumptions.cooldown_seconds)
-    return Verdict(
+    prior = terms.prior
+    fair = clipped(found, prior, assumptions)
+    belief = believe(fair, now=now, prior=prior, assumptions=assumptions)
+    last = believe(fair, now=found[-1].at, prior=prior, assumptions=assumptions)
+    raw = belief if fair == found else believe(found, now=now, prior=prior, assumptions=assumptions)
+    gap = max(0.0, found[-1].at + assumptions.cooldown_seconds - now)
+    costs = _costs(belief, gap, terms, assumptions) if terms.by_cost else None
+    if belief.p_good < assumptions.stop_below and _confirmed(found, assumptions):
+        decision = Decision.REJECTED
+    else:
+        decision = _by_costs(costs) if costs is not None else _by_thresholds(belief.p_good, terms, assumptions)
+    wait = _wait(decision, terms, assumptions)
+    verdict = Verdict(
         decision=decision,
-        p_good=p_good,
-        rate=_rate(found, floor=floor, now=now, assumptions=assumptions),
+        p_good=belief.p_good,
+        rate=terms.floor * math.exp(raw.quantile(0.5)),
+        low=terms.floor * math.exp(raw.quantile(TAIL)),
+        high=terms.floor * math.exp(raw.quantile(1.0 - TAIL)),
         runs=len(found),
-        independent=independent,
+        independent=math.fsum(sample.weight for sample in found),
+        disturbed=last.p_disturbed(assumptions),
+        costs=costs,
         next_run_at=None if wait is None else found[-1].at + wait,
-        line=f"P(rate >= {floor:g}) = {p_good:.2f} after {len(found)} run{'s' if len(found) > 1 else ''} "
-        f"({independent:.1f} independent); next: {_next(decision, wait)}",
     )
+    return replace(verdict, line=_line(verdict, terms.floor, wait))
 
 
-def _samples(runs: Sequence[Run], *, floor: float, now: float, assumptions: Assumptions) -> list[Sample]:
-    if not 0.0 < floor < math.inf:
-        raise ValueError(f"a floor is a positive number, not {floor}")
-    return samples(runs, floor=floor, now=now, assumptions=assumptions)
+def _costs(belief: Belief, gap: float, terms: Terms, assumptions: Assumptions) -> Costs:
+    prior, effort = terms.prior, terms.effort
+    p_bad = 1.0 - belief.p_good
+    replace_ = search.search(prior, effort, assumptions)
+    ahead = search.look_ahead(later(belief, gap, prior, assumptions), assumptions)
+    measure = search.measure(p_bad, ahead, replace_, gap_hours=gap / HOUR_S, effort=effort)
+    return Costs(keep=search.keep(p_bad, effort), measure=measure, replace=replace_)
 
 
-def _rate(found: Sequence[Sample], *, floor: float, now: float, assumptions: Assumptions) -> float:
-    return floor * math.exp(believe(found, now=now, assumptions=assumptions, clipped=False).median)
-
-
-def _confirmed(found: Sequence[Sample], independent: float, assumptions: Assumptions) -> bool:
+def _confirmed(found: Sequence[Sample], assumptions: Assumptions) -> bool:
     """Whether there is evidence enough to reject: one slow run alone may be one bad hour."""
     hopeless = sum(sample.y < math.log(assumptions.hopeless) for sample in found)
-    return independent >= assumptions.confirm or hopeless >= 2  # noqa: PLR2004 - see Assumptions.hopeless
+    return math.fsum(sample.weight for sample in found) >= assumptions.confirm or hopeless >= 2  # noqa: PLR2004 - see there
 
 
-def _decide(p_good: float, *, accept_above: float, replace_below: float, reject_below: float) -> Decision:
-    if p_good < reject_below:
-        return Decision.REJECTED
-    if p_good < replace_below:
+def _by_costs(costs: Costs) -> Decision:
+    if costs.replace < min(costs.keep, costs.measure):
         return Decision.CHALLENGED
-    return Decision.ACCEPTED if p_good >= accept_above else Decision.PROBATION
+    return Decision.ACCEPTED if costs.keep <= costs.measure else Decision.PROBATION
 
 
-def _wait(decision: Decision, *, recheck_seconds: float, cooldown_seconds: float) -> float | None:
+def _by_thresholds(p: float, terms: Terms, assumptions: Assumptions) -> Decision:
+    if p < (terms.replace_below or 0.0):
+        return Decision.CHALLENGED
+    above = assumptions.accept_above if terms.accept_above is None else terms.accept_above
+    return Decision.ACCEPTED if p >= above else Decision.PROBATION
+
+
+def _wait(decision: Decision, terms: Terms, assumptions: Assumptions) -> float | None:
+    """Seconds from the last run to the next; None: there is no next."""
     if decision is Decision.REJECTED:
         return None
-    return recheck_seconds if decision is Decision.ACCEPTED else min(cooldown_seconds, recheck_seconds)
+    accepted = decision is Decision.ACCEPTED
+    return terms.recheck_seconds if accepted else min(assumptions.cooldown_seconds, terms.recheck_seconds)
+
+
+def _line(verdict: Verdict, floor: float, wait: float | None) -> str:
+    many = f"{verdict.runs} run{'s' if verdict.runs > 1 else ''} ({verdict.independent:.1f} independent)"
+    parts = [f"P(rate >= {floor:g}) = {verdict.p_good:.2f} after {many}"]
+    if (costs := verdict.costs) is not None:
+        parts.append(
+            f"cost in h of rent: keep {costs.keep:.1f}, measure {costs.measure:.1f}, replace {costs.replace:.1f}"
+        )
+    parts.append(f"next: {_next(verdict.decision, wait)}")
+    if (verdict.disturbed or 0.0) >= SHOWN_DISTURBED:
+        parts.append(f"last run looks disturbed ({verdict.disturbed:.0%})")
+    return "; ".join(parts)
 
 
 def _next(decision: Decision, wait: float | None) -> str:

@@ -37,6 +37,8 @@ STEPS: tuple[str, ...] = (
     """,
     """
     ALTER TABLE instances ADD COLUMN gpu_fraction REAL;
+    ALTER TABLE instances ADD COLUMN read_at REAL;
+    ALTER TABLE instances ADD COLUMN read_fault TEXT NOT NULL DEFAULT '';
     ALTER TABLE runs ADD COLUMN kind TEXT NOT NULL DEFAULT 'Benchmark';
     ALTER TABLE runs ADD COLUMN gpu_fraction REAL;
     ALTER TABLE runs ADD COLUMN neighbours INTEGER NOT NULL DEFAULT 0;

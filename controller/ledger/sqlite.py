@@ -4,21 +4,20 @@ Written by the loop, one process at a time (a lock file says whose); read by any
 Writes are durable when a call returns: WAL with full sync. A damaged, foreign or newer file is named and left as it is.
 """
 
-import fcntl
-import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, fields
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from controller.ledger.schema import APPLICATION_ID, STEPS
+from controller.ledger import file
 from controller.model.faults import Misconfigured
 from controller.model.instance import Backoff, Event, Instance, Phase, Run, RunKind
 from controller.model.reasons import Reason
 
 EVENTS_KEPT = 20_000
 BACKOFFS_KEPT = 9 * 86400.0  # seconds; a back-off lasts two days at most, so that these have been over for a week
+PRODUCTION_KEPT = 7 * 86400.0  # seconds: the judge remembers fewer readings than that makes
 KEYS = {"instances": "nonce", "runs": "id", "backoffs": "scope, key"}
 
 Record = TypeVar("Record", Instance, Run, Backoff, Event)
@@ -31,21 +30,22 @@ class Ledger:
         self._db = connection
         self._path = path
         self._lock = lock
+        self._known_runs: tuple[Run, ...] | None = None
 
     @classmethod
     def open(cls, path: Path) -> "Ledger":
         """Open for writing, or make it. Raises Misconfigured if it is in use, damaged, foreign or newer."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            lock = _lock(path)
+            lock = file.lock(path)
         except OSError as error:
             raise Misconfigured(Reason.LEDGER_UNUSABLE, f"{path}: cannot be opened ({error})") from error
         try:
-            db = _connect(path, mode="rwc")
-            _check(db, path)
+            db = file.connect(path, mode="rwc")
+            file.check(db, path)
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = FULL")
-            _migrate(db)
+            file.migrate(db)
         except sqlite3.Error as error:
             lock.close()
             raise Misconfigured(Reason.LEDGER_UNUSABLE, f"{path}: cannot be written ({error})") from error
@@ -59,8 +59,8 @@ class Ledger:
         """Open for reading beside a writer. Raises Misconfigured if there is no ledger or it can't be read."""
         if not path.exists():
             raise Misconfigured(Reason.LEDGER_UNUSABLE, f"{path}: there is no ledger here; `apply` or `run` makes one")
-        db = _connect(path, mode="ro")
-        _check(db, path)
+        db = file.connect(path, mode="ro")
+        file.check(db, path)
         return cls(db, path)
 
     @classmethod
@@ -71,7 +71,7 @@ class Ledger:
             source = cls.read(path)
             source._db.backup(db)  # noqa: SLF001 - our own
             source.close()
-        _migrate(db)
+        file.migrate(db)
         return cls(db, path)
 
     def close(self) -> None:
@@ -94,20 +94,32 @@ class Ledger:
         """The record that has vast.ai's id, gone or not."""
         return next(self._select(Instance, "instances WHERE instance_id = ?", instance_id), None)
 
-    def instances(self, fleet: str | None = None, *, gone: bool = False) -> tuple[Instance, ...]:
-        """Instances, oldest first; those proven gone only if asked for."""
-        where = "(?1 IS NULL OR fleet = ?1)" + ("" if gone else " AND phase <> 'Gone'")
-        return tuple(self._select(Instance, f"instances WHERE {where} ORDER BY created_at, nonce", fleet))
+    def instances(self, fleet: str | None = None, *, gone: bool = False, since: float = 0.0) -> tuple[Instance, ...]:
+        """Instances, oldest first; those proven gone only if asked for, and rented after `since`, unix seconds."""
+        alive = "(phase <> 'Gone' OR (?2 AND created_at > ?3))"
+        where = f"(?1 IS NULL OR fleet = ?1) AND {alive}"
+        return tuple(self._select(Instance, f"instances WHERE {where} ORDER BY created_at, nonce", fleet, gone, since))
 
     # runs
 
     def add_run(self, run: Run) -> None:
-        """Keep one benchmark run for ever."""
+        """Keep one run: a benchmark for ever, production's rate for a week."""
         self._put("runs", run)
+        self._known_runs = None
+        if run.kind is RunKind.PRODUCTION:
+            past = run.ended_at - PRODUCTION_KEPT
+            self._execute("DELETE FROM runs WHERE kind = ? AND ended_at < ?", (RunKind.PRODUCTION, past))
 
     def runs(self, machine_id: int | None = None) -> tuple[Run, ...]:
-        """Runs, oldest first, of one machine or of all."""
-        return tuple(self._select(Run, "runs WHERE ?1 IS NULL OR machine_id = ?1 ORDER BY ended_at, id", machine_id))
+        """Runs, oldest first, of one machine or of all. A writer, who alone adds any, reads all of them but once."""
+        if machine_id is not None:
+            return tuple(run for run in self.runs() if run.machine_id == machine_id)
+        if self._known_runs is not None:
+            return self._known_runs
+        found = tuple(self._select(Run, "runs ORDER BY ended_at, id"))
+        if self._lock is not None:
+            self._known_runs = found
+        return found
 
     # back-offs
 
@@ -234,67 +246,3 @@ def _record(kind: type[Record], values: dict[str, object]) -> Record:
     if kind is Run:
         values |= {"disturbed": bool(values["disturbed"]), "kind": RunKind(str(values["kind"]))}
     return kind(**values)  # type: ignore[arg-type]  # the schema's columns are the record's fields; a test holds them together
-
-
-def _lock(path: Path) -> IO[str]:
-    lock = path.with_name(path.name + ".lock").open("a+")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.seek(0)
-        holder = lock.read().strip() or "unknown"
-        lock.close()
-        raise Misconfigured(
-            Reason.LEDGER_UNUSABLE,
-            f"{path}: in use by process {holder}; stop it first, or give this one its own --ledger and --owner",
-        ) from None
-    lock.truncate(0)
-    lock.write(f"{os.getpid()}\n")
-    lock.flush()
-    return lock
-
-
-def _connect(path: Path, *, mode: str) -> sqlite3.Connection:
-    # autocommit: each statement is its own transaction, durable when it returns
-    try:
-        return sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, timeout=10)
-    except sqlite3.OperationalError as error:
-        raise Misconfigured(Reason.LEDGER_UNUSABLE, f"{path}: cannot be opened ({error})") from error
-
-
-def _check(db: sqlite3.Connection, path: Path) -> None:
-    try:
-        (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
-        (application,) = db.execute("PRAGMA application_id").fetchone()
-        (version,) = db.execute("PRAGMA user_version").fetchone()
-        (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.DatabaseError as error:
-        db.close()
-        raise _unusable(path, f"damaged or not a ledger ({error})") from error
-    problem = ""
-    if verdict != "ok":
-        problem = f"damaged ({verdict})"
-    elif tables and application != APPLICATION_ID:
-        problem = "a database, but not a ledger of ours"
-    elif version > len(STEPS):
-        problem = f"written by a newer vastfleet (format {version}, this one knows {len(STEPS)})"
-    if problem:
-        db.close()
-        raise _unusable(path, problem)
-
-
-def _unusable(path: Path, problem: str) -> Misconfigured:
-    return Misconfigured(
-        Reason.LEDGER_UNUSABLE,
-        f"{path}: {problem}; it was left as it is. Restore a copy or move it away: "
-        "instances that still run are adopted again by their labels",
-    )
-
-
-def _migrate(db: sqlite3.Connection) -> None:
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    for number, step in enumerate(STEPS[version:], start=version + 1):
-        db.executescript(
-            f"BEGIN IMMEDIATE; {step}; "
-            f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {number}; COMMIT;"
-        )

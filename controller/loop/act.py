@@ -13,11 +13,12 @@ from controller.model import labels
 from controller.model.actions import Action, Begin, Confirm, Destroy, Note, Release, Rent, Resume
 from controller.model.faults import Fault, Gone, Refused, Retry, Unclear
 from controller.model.fleet import Fleet
-from controller.model.instance import Backoff, Event, Instance, Phase, Run
+from controller.model.instance import Backoff, Event, Instance, Phase
 from controller.model.market import CreateRequest, Sighting
 from controller.model.money import dollars
 from controller.model.reasons import Reason
 from controller.plan import backoffs
+from controller.plan.facts import Facts
 from controller.plan.limits import Limits
 from controller.plan.track import event, in_phase
 
@@ -55,16 +56,18 @@ class Acts:
         self._owner = owner
         self._limits = limits
 
-    async def perform(
-        self, action: Action, *, fleet: Fleet | None, seen: Mapping[str, Sighting], failed: Mapping[str, Run]
-    ) -> Done:
-        """Carry out one action. Faults of the provider are part of the answer; anything else is a bug and is raised."""
+    async def perform(self, action: Action, facts: Facts) -> Done:
+        """Carry out one action that was decided on these facts.
+
+        Faults of the provider are part of the answer; anything else is a bug and is raised.
+        """
+        fleet, seen = facts.fleet, facts.seen
         try:
             match action:
                 case Note():
                     done = self._note(action)
                 case Begin():
-                    done = self._begin(action, fleet, seen, failed)
+                    done = self._begin(action, facts)
                 case Confirm():
                     done = await self._confirm(action)
                 case Release():
@@ -89,18 +92,18 @@ class Acts:
             self._ledger.add_event(said)
         return Done(action=note)
 
-    def _begin(
-        self, begin: Begin, fleet: Fleet | None, seen: Mapping[str, Sighting], failed: Mapping[str, Run]
-    ) -> Done:
-        nonce = begin.instance.nonce
-        row = seen.get(nonce)
-        if fleet is None or row is None:
+    def _begin(self, begin: Begin, facts: Facts) -> Done:
+        instance = begin.instance
+        row = facts.seen.get(instance.nonce)
+        if facts.fleet is None or row is None:
             return Done(action=begin, dropped="not listed any more")
-        last = failed.get(nonce)
-        memory = last is not None and last.reason is Reason.OUT_OF_MEMORY and last.concurrency is not None
-        limit = max(1, last.concurrency // 2) if memory and last is not None and last.concurrency is not None else None
         order = Order(
-            job=begin.job, instance=begin.instance, endpoints=row.endpoints, fleet=fleet, concurrency_limit=limit
+            job=begin.job,
+            instance=instance,
+            endpoints=row.endpoints,
+            fleet=facts.fleet,
+            neighbours=facts.company.get(instance.nonce, 0),
+            ran_out=facts.ran_out.get(instance.shape, ()),
         )
         return Done(action=begin, dropped="" if self._jobs.begin(order) else "its machine is being measured")
 

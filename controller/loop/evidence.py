@@ -1,144 +1,135 @@
-"""Which runs speak for an instance and for a machine, and what they say: the ledger's runs, put before the judge.
-
-Pure.
-"""
+"""What all that was measured comes to for one fleet. Pure; the case of each shape is in `case.py`."""
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from statistics import fmean
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
-from controller.judge.verdict import judge
-from controller.model.fleet import Fleet, Shape
+from controller.judge.suspect import Suspect, suspect
+from controller.loop.case import Case
+from controller.model.fleet import Fleet
 from controller.model.instance import Decision, Instance, Run, Search, Verdict
+from controller.plan.facts import LEAVING
 
 SOON = 3600.0  # seconds; belief ages over days, so that verdicts within such a span are one and the same
-PRIOR_MACHINES = 3  # the floor counts as much as so many measured machines, for a machine never measured
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class Weighed:
-    """What a fleet's evidence comes to. Keys: an instance's nonce; a machine's id and a shape; a shape."""
+    """What a fleet's evidence comes to. Each part is worked out when it is asked for.
 
-    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
-    failed_runs: Mapping[str, Run] = field(default_factory=dict)
-    expected: Mapping[tuple[int, str], float] = field(default_factory=dict)
-    typical: Mapping[str, float] = field(default_factory=dict)
-    slow: frozenset[tuple[int, str]] = frozenset()
-    doubted: frozenset[tuple[int, str]] = frozenset()
-    search: Mapping[str, Search] = field(default_factory=dict)
+    Args:
+        fleet: whose floors count.
+        mine: its instances that bill.
+        cases: by shape.
+        runs: all in the ledger, oldest first.
+        company: by nonce, how many other instances of ours are at work on its machine.
+        now: unix seconds.
+    """
+
+    fleet: Fleet
+    mine: tuple[Instance, ...]
+    cases: Mapping[str, Case]
+    runs: Sequence[Run]
+    company: Mapping[str, int]
+    now: float
+
+    @cached_property
+    def verdicts(self) -> dict[str, Verdict]:
+        """By nonce. What a removed shape still does counts by the first shape's floor until it is replaced."""
+        return {i.nonce: self._case(i).verdict(i, neighbours=self.company.get(i.nonce, 0)) for i in self.mine}
+
+    @cached_property
+    def failed_runs(self) -> dict[str, Run]:
+        """By nonce: the last run, if it gave no rate."""
+        last = {run.nonce: run for run in self.runs}
+        return {i.nonce: last[i.nonce] for i in self.mine if i.nonce in last and last[i.nonce].rate is None}
+
+    @property
+    def expected(self) -> dict[tuple[int, str], float]:
+        """By machine and shape, where it was measured: the rate to expect."""
+        return {place: said.rate for place, said in self._machines.items() if said.rate is not None}
+
+    @property
+    def typical(self) -> dict[str, float]:
+        """By shape: what to expect of a machine never measured."""
+        return {key: case.typical for key, case in self.cases.items()}
+
+    @property
+    def slow(self) -> frozenset[tuple[int, str]]:
+        """Machine and shape: more likely than not too slow, and not on one run's word."""
+        return frozenset(place for place, said in self._machines.items() if said.decision is Decision.REJECTED)
+
+    @property
+    def doubted(self) -> frozenset[tuple[int, str]]:
+        """Machine and shape: measured, and neither accepted nor too slow."""
+        doubts = {Decision.PROBATION, Decision.CHALLENGED}
+        return frozenset(place for place, said in self._machines.items() if said.decision in doubts)
+
+    @property
+    def search(self) -> dict[str, Search]:
+        """By shape: what finding one more takes."""
+        return {key: case.search for key, case in self.cases.items()}
+
+    @property
+    def out_of_reach(self) -> dict[str, str]:
+        """By shape: why next to no machine reaches its floor."""
+        return {key: why for key, case in self.cases.items() if (why := case.out_of_reach)}
+
+    @property
+    def ran_out(self) -> dict[str, tuple[tuple[float | None, int], ...]]:
+        """By shape: memory in GiB, and the width that ran out of it."""
+        return {key: case.ran_out() for key, case in self.cases.items()}
+
+    @cached_property
+    def suspect(self) -> Suspect | None:
+        """What many machines at once may be slow or fail for, other than themselves."""
+        floors = {shape.key: shape.min_rate for shape in self.fleet.spec.shapes}
+        return suspect(self.runs, workload=self.fleet.spec.workload(), floors=floors, now=self.now)
+
+    @cached_property
+    def _machines(self) -> dict[tuple[int, str], Verdict]:
+        return {(machine, key): said for key, case in self.cases.items() for machine, said in case.machines.items()}
+
+    def _case(self, instance: Instance) -> Case:
+        return self.cases.get(instance.shape) or next(iter(self.cases.values()))
 
 
-def weigh(
-    fleet: Fleet, instances: Sequence[Instance], runs: Sequence[Run], *, now: float, known_slow: float
-) -> Weighed:
+def weigh(fleet: Fleet, instances: Sequence[Instance], runs: Sequence[Run], *, now: float) -> Weighed:
     """Lay all that was measured before the judge.
 
     Args:
         fleet: whose floors count.
-        instances: all in the ledger, of every fleet, gone or not.
+        instances: of every fleet, all that bill, and those that are gone as far back as efforts are learned from.
         runs: all in the ledger, oldest first.
         now: unix seconds.
-        known_slow: seconds after its last run that a machine found too slow is remembered for.
     """
-    mine = [i for i in instances if i.fleet == fleet.name and i.billable]
-    shapes = {shape.key: shape for shape in fleet.spec.shapes}
-    other = fleet.spec.shapes[0]  # what a removed shape still does counts until it is replaced
-    of_machine: defaultdict[int, list[Run]] = defaultdict(list)
-    for run in runs:
-        of_machine[run.machine_id].append(run)
-    known = machines(runs, fleet, now=now)
-    recent = {(run.machine_id, run.shape) for run in runs if now - run.ended_at < known_slow}
-    return Weighed(
-        verdicts={
-            i.nonce: verdict(i, of_machine[i.machine_id], fleet, shapes.get(i.shape, other), now=now) for i in mine
-        },
-        failed_runs={i.nonce: last for i in mine if (last := failed(i, of_machine[i.machine_id])) is not None},
-        expected={key: rate for key, (rate, _) in known.items()},
-        typical=typical(fleet, known),
-        doubted=frozenset(key for key, (_, said) in known.items() if said is Decision.PROBATION),
-        slow=frozenset(k for k, (_, said) in known.items() if said is Decision.REJECTED and k in recent),
-    )
-
-
-def verdict(instance: Instance, runs: Iterable[Run], fleet: Fleet, shape: Shape, *, now: float) -> Verdict:
-    """What the runs of an instance, and of its GPUs in earlier rentals, say of it."""
-    judgement = fleet.spec.judgement
-    recheck = fleet.spec.benchmark.recheck_hours * 3600
-    evidence = tuple(_of_instance(instance, runs))
-    return _judged(evidence, shape.min_rate, recheck, _soon(now), (judgement.replace_below, judgement.accept_above))
-
-
-def failed(instance: Instance, runs: Iterable[Run]) -> Run | None:
-    """The instance's last run, if it gave no rate."""
-    last = max((run for run in runs if run.nonce == instance.nonce), key=lambda run: run.ended_at, default=None)
-    return last if last is not None and last.rate is None else None
-
-
-def machines(runs: Iterable[Run], fleet: Fleet, *, now: float) -> dict[tuple[int, str], tuple[float, Decision]]:
-    """By machine and shape: the rate to expect of it, and what its runs say."""
     workload = fleet.spec.workload()
-    grouped: defaultdict[tuple[int, str], list[Run]] = defaultdict(list)
+    of_shape: defaultdict[str, list[Run]] = defaultdict(list)
     for run in runs:
-        if run.workload == workload and run.rate is not None:
-            grouped[run.machine_id, run.shape].append(run)
-    shapes = {shape.key: shape for shape in fleet.spec.shapes}
-    found = {}
-    for (machine, key), group in sorted(grouped.items()):
-        if key in shapes:
-            floor = shapes[key].min_rate
-            alike = tuple(_alike(group))
-            said = _judged(alike, floor, fleet.spec.benchmark.recheck_hours * 3600, _soon(now), (None, None))
-            found[machine, key] = (said.rate if said.rate is not None else floor, said.decision)
-    return found
-
-
-def typical(fleet: Fleet, known: dict[tuple[int, str], tuple[float, Decision]]) -> dict[str, float]:
-    """By shape: what to expect of a machine never measured.
-
-    Slow ones count too, or the rest would look better than they are.
-    """
-    return {
-        shape.key: fmean(
-            [shape.min_rate] * PRIOR_MACHINES + [rate for (_, key), (rate, _) in known.items() if key == shape.key]
-        )
+        if run.workload == workload:
+            of_shape[run.shape].append(run)
+    rented: defaultdict[str, list[Instance]] = defaultdict(list)
+    for instance in instances:
+        if instance.fleet == fleet.name and instance.workload == workload:
+            rented[instance.shape].append(instance)
+    cases = {
+        shape.key: Case(fleet, shape, tuple(rented[shape.key]), tuple(of_shape[shape.key]), soon(now))
         for shape in fleet.spec.shapes
     }
+    mine = tuple(i for i in instances if i.fleet == fleet.name and i.billable)
+    return Weighed(fleet, mine, cases, runs, company_of(instances), soon(now))
 
 
-def _soon(now: float) -> float:
+def soon(now: float) -> float:
+    """The end of the span whose verdicts are one and the same."""
     return math.ceil(now / SOON) * SOON
 
 
-@lru_cache(maxsize=2048)
-def _judged(
-    runs: tuple[Run, ...], floor: float, recheck: float, now: float, thresholds: tuple[float | None, float | None]
-) -> Verdict:
-    """A verdict is a pure function of its evidence, and asked for at each pass."""
-    replace_below, accept_above = thresholds
-    return judge(
-        runs, floor=floor, now=now, recheck_seconds=recheck, replace_below=replace_below, accept_above=accept_above
-    )
-
-
-def _of_instance(instance: Instance, runs: Iterable[Run]) -> list[Run]:
-    usable = [
-        run
-        for run in runs
-        if run.workload == instance.workload and run.shape == instance.shape and run.rate is not None
-    ]
-    own = [run for run in usable if run.nonce == instance.nonce]
-    if not own:
-        return []
-    cards = {run.gpu_uuid for run in own if run.gpu_uuid}
-    same_cards = [run for run in usable if run.gpu_uuid in cards and run.nonce != instance.nonce]
-    return _alike([*same_cards, *own])
-
-
-def _alike(runs: list[Run]) -> list[Run]:
-    """Runs that may be compared with the newest: as many pieces of work, as many at once."""
-    newest = max(runs, key=lambda run: run.ended_at)
-    alike = [run for run in runs if (run.count, run.concurrency) == (newest.count, newest.concurrency)]
-    return sorted(alike, key=lambda run: run.ended_at)
+def company_of(instances: Sequence[Instance]) -> dict[str, int]:
+    """By nonce: how many other instances of ours are at work on the same machine."""
+    working = [i for i in instances if i.billable and i.admitted_at is not None and i.phase not in LEAVING]
+    on_machine = Counter(i.machine_id for i in working)
+    at_work = {i.nonce for i in working}
+    return {i.nonce: on_machine[i.machine_id] - (i.nonce in at_work) for i in instances if i.billable}

@@ -34,10 +34,10 @@ class Jobs:
         return dict(self._jobs)
 
     def begin(self, order: Order) -> bool:
-        """Start a job, unless the instance has one or its machine is being measured: two would disturb each other."""
+        """Start a job, unless the instance has one, or its machine is being measured and the two would disturb."""
         nonce, machine = order.instance.nonce, order.instance.machine_id
         measured = {self._machines[n] for n, job in self._jobs.items() if job.kind == "measure"}
-        if nonce in self._tasks or (order.job == "measure" and machine in measured):
+        if nonce in self._tasks or (order.job in {"measure", "read"} and machine in measured):
             return False
         self._jobs[nonce] = Job(kind=order.job, nonce=nonce, since=self._clock.now(), progress_at=self._clock.now())
         self._machines[nonce] = machine

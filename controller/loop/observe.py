@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 
 from controller.loop import evidence
 from controller.loop.account import FRESH, AccountWatch
+from controller.loop.case import LEARNED_FROM
+from controller.loop.evidence import Weighed
 from controller.loop.ports import Clock, Ledger, Provider
 from controller.model import labels
 from controller.model.faults import Fault
 from controller.model.fleet import Fleet, Shape
-from controller.model.instance import Decision, Event, Instance, Job, Phase
+from controller.model.instance import Event, Instance, Job, Phase
 from controller.model.labels import Mark
 from controller.model.market import Listing, Offer, OfferQuery, Sighting
 from controller.model.reasons import Reason
@@ -41,6 +43,7 @@ class Observer:
         self._clock = clock
         self._owner = owner
         self._limits = limits
+        self._known: dict[str, tuple[object, Weighed]] = {}
         self._account = AccountWatch(provider=provider, ledger=ledger, clock=clock)
 
     async def look(self, fleets: Sequence[Fleet]) -> Observation:
@@ -81,16 +84,6 @@ class Observer:
         now = self._clock.now()
         everything = self._ledger.instances()
         mine = tuple(instance for instance in everything if instance.fleet == name)
-        runs = [run for machine in {i.machine_id for i in mine} for run in self._ledger.runs(machine)]
-        pending = any(i.admitted_at is None for i in mine)
-        shapes = {shape.key: shape for shape in fleet.spec.shapes} if fleet is not None else {}
-        other = next(iter(shapes.values()), None)  # what a removed shape still does counts until it is replaced
-        last = {i.nonce: run for i in mine if (run := evidence.failed(i, runs)) is not None}
-        judged = (
-            {i.nonce: evidence.verdict(i, runs, fleet, shapes.get(i.shape, other), now=now) for i in mine}
-            if fleet is not None and other is not None
-            else {}
-        )
         facts = Facts(
             now=now,
             name=name,
@@ -100,30 +93,46 @@ class Observer:
             limits=self._limits,
             seen=seen.seen,
             jobs=jobs,
-            verdicts=judged,
-            failed_runs=last,
+            company=evidence.company_of(everything),
             machines_in_use=frozenset(i.machine_id for i in everything),
             backoffs=tuple(self._ledger.backoffs()),
             credit=self._account.credit,
             spend=sum(i.price for i in everything if i.instance_id is not None),
             deleting=name in self._ledger.deleting(),
         )
-        return self.with_experience(facts) if pending else facts
+        if fleet is None:
+            return facts
+        weighed = self._weighed(fleet)
+        suspect = weighed.suspect
+        facts = replace(
+            facts,
+            verdicts=weighed.verdicts,
+            failed_runs=weighed.failed_runs,
+            typical=weighed.typical,
+            search=weighed.search,
+            out_of_reach=weighed.out_of_reach,
+            ran_out=weighed.ran_out,
+            suspect=None if suspect is None else (suspect.reason, suspect.text),
+        )
+        return self.with_experience(facts) if any(i.admitted_at is None for i in mine) else facts
 
     def with_experience(self, facts: Facts) -> Facts:
         """The facts, with what to expect of machines: needed only while something is on its way or to be rented."""
         if facts.fleet is None:
             return facts
-        runs = self._ledger.runs()
-        known = evidence.machines(runs, facts.fleet, now=facts.now)
-        recent = {(run.machine_id, run.shape) for run in runs if facts.now - run.ended_at < self._limits.known_slow}
-        return replace(
-            facts,
-            expected={key: rate for key, (rate, _) in known.items()},
-            typical=evidence.typical(facts.fleet, known),
-            doubted=frozenset(key for key, (_, said) in known.items() if said is Decision.PROBATION),
-            slow=frozenset(k for k, (_, said) in known.items() if said is Decision.REJECTED and k in recent),
-        )
+        weighed = self._weighed(facts.fleet)
+        return replace(facts, expected=weighed.expected, doubted=weighed.doubted, slow=weighed.slow)
+
+    def _weighed(self, fleet: Fleet) -> Weighed:
+        """What the evidence comes to, worked out again when there is more of it, or it is older."""
+        now, runs = self._clock.now(), self._ledger.runs()
+        alive = self._ledger.instances()
+        key = fleet, evidence.soon(now), len(runs), runs[-1:], *((i.nonce, i.phase, i.price) for i in alive)
+        known = self._known.get(fleet.name)
+        if known is None or known[0] != key:
+            rented = self._ledger.instances(gone=True, since=now - LEARNED_FROM)
+            known = self._known[fleet.name] = key, evidence.weigh(fleet, rented, runs, now=now)
+        return known[1]
 
     async def market(self, facts: Facts, plan: Plan) -> tuple[tuple[Candidate, ...], Market]:
         """Search for every shape that may be rented, and hold each offer against the manifest and our experience.
@@ -137,6 +146,7 @@ class Observer:
         candidates: list[Candidate] = []
         rejected: dict[Reason, int] = {}
         left = affordable(facts)
+        preferred = fleet.spec.machines.preferred(facts.now)
         shapes = [shape for shape in fleet.spec.shapes if plan.wanted.asks_for(shape.key)]
         markets = await asyncio.gather(*(self._sifted(facts, fleet, shape) for shape in shapes))
         for shape, sifted in zip(shapes, markets, strict=True):
@@ -146,7 +156,12 @@ class Observer:
             if over:
                 rejected[Reason.BUDGET_EXHAUSTED] = rejected.get(Reason.BUDGET_EXHAUSTED, 0) + over
             candidates += [
-                Candidate(offer=offer, shape=shape.key, rate=_expected(facts, offer, shape.key))
+                Candidate(
+                    offer=offer,
+                    shape=shape.key,
+                    rate=_expected(facts, offer, shape.key),
+                    preferred=offer.machine_id in preferred,
+                )
                 for offer in sifted.offers
                 if offer.price <= left
             ]
@@ -157,11 +172,11 @@ class Observer:
         wide = replace(query, countries=(), min_reliability=None)
         found = {offer.id: offer for offer in await self._provider.search(query)}
         blocked = _held_against(facts, shape.key)
-        sifted = sift(found.values(), spec=fleet.spec, shape=shape, blocked=blocked)
+        sifted = sift(found.values(), spec=fleet.spec, shape=shape, now=facts.now, blocked=blocked)
         if query == wide or sifted.offers:
             return sifted
         found |= {offer.id: offer for offer in await self._provider.search(wide)}
-        return sift(found.values(), spec=fleet.spec, shape=shape, blocked=blocked)
+        return sift(found.values(), spec=fleet.spec, shape=shape, now=facts.now, blocked=blocked)
 
     def _update(self, instance: Instance, row: Sighting | None, listing: Listing) -> None:
         after, events = update(instance, row, listing, now=self._clock.now())
@@ -248,11 +263,15 @@ def _query(fleet: Fleet, shape: Shape) -> OfferQuery:
 def _held_against(facts: Facts, shape: str) -> Callable[[Offer], Reason | None]:
     """What our own experience holds against an offer of a shape."""
     trouble = facts.shape_trouble(shape)
+    narrow = (gib for gib, width in facts.ran_out.get(shape, ()) if gib is not None and width <= 1)
+    too_small = max(narrow, default=0.0)
     resting = trouble is not None and trouble.until > facts.now
 
     def held(offer: Offer) -> Reason | None:
         if (offer.machine_id, shape) in facts.slow:
             return Reason.KNOWN_SLOW
+        if offer.ram_gib is not None and offer.ram_gib <= too_small:
+            return Reason.MEMORY
         blocked = facts.blocked("machine", str(offer.machine_id)) or facts.blocked("offer", str(offer.id))
         return Reason.BACKING_OFF if resting or blocked is not None else None
 

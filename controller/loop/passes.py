@@ -150,9 +150,9 @@ class Loop:
 
     async def _pass_over(self, name: str, fleet: Fleet | None, seen: Observation) -> FleetStatus:
         intended = await self._intend(name, fleet, seen, always_search=False)
-        done = [await self._perform(action, intended, seen) for action in _harm_first(intended)]
+        done = [await self._perform(action, intended) for action in _harm_first(intended)]
         faults = [*intended.faults, *(d.fault for d in done if d.fault is not None)]
-        faults += await self._rent(intended, seen)
+        faults += await self._rent(intended)
         after = intended.facts
         if intended.actions:
             after = self._observer.facts(name, fleet, seen, self.jobs.running())
@@ -190,20 +190,20 @@ class Loop:
                 faults = (*faults, fault)
         return Intended(facts=facts, plan=made, actions=(*made.actions, *rents), market=market, faults=faults)
 
-    async def _perform(self, action: Action, intended: Intended, seen: Observation) -> Done:
+    async def _perform(self, action: Action, intended: Intended) -> Done:
         facts = intended.facts
-        done = await self._acts.perform(action, fleet=facts.fleet, seen=seen.seen, failed=facts.failed_runs)
+        done = await self._acts.perform(action, facts)
         if done.dropped:
             log.info("%s: %s dropped: %s", facts.name, type(action).__name__, done.dropped)
         return done
 
-    async def _rent(self, intended: Intended, seen: Observation) -> list[Fault]:
+    async def _rent(self, intended: Intended) -> list[Fault]:
         """Rent one after the other; stop at the first answer that speaks of more than its own offer."""
         faults: list[Fault] = []
         for action in intended.actions:
             if not isinstance(action, Rent):
                 continue
-            done = await self._perform(action, intended, seen)
+            done = await self._perform(action, intended)
             if done.fault is None:
                 continue
             if done.fault.reason is not Reason.OFFER_GONE:

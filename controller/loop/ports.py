@@ -62,13 +62,14 @@ class Provider(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """One job on one instance. `job`: prepare, measure, start or quiesce."""
+    """One job on one instance. `job`: prepare, measure, read, start or quiesce."""
 
     job: str
     instance: Instance
     endpoints: tuple[Endpoint, ...]
     fleet: Fleet
-    concurrency_limit: int | None = None
+    neighbours: int = 0  # other instances of ours at work on its machine
+    ran_out: tuple[tuple[float | None, int], ...] = ()  # memory in GiB, and the width that ran out of it
 
 
 class Hosts(Protocol):
@@ -97,8 +98,8 @@ class Ledger(Protocol):
     def holder(self, instance_id: int) -> Instance | None:
         """The record that has vast.ai's id, gone or not."""
 
-    def instances(self, fleet: str | None = None, *, gone: bool = False) -> tuple[Instance, ...]:
-        """Instances, oldest first."""
+    def instances(self, fleet: str | None = None, *, gone: bool = False, since: float = 0.0) -> tuple[Instance, ...]:
+        """Instances, oldest first; of those that are gone, only what was rented after `since`, unix seconds."""
 
     def add_run(self, run: Run) -> None:
         """Keep a run."""

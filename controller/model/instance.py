@@ -49,6 +49,8 @@ class Instance:
     prepared_at: float | None = None
     admitted_at: float | None = None
     checked_at: float | None = None  # last benchmark's end, good or bad
+    read_at: float | None = None  # last reading of production's rate, good or bad
+    read_fault: str = ""  # why that reading gave no rate; empty: it did
     ends_at: float | None = None  # the contract's end
     absent_since: float | None = None  # first complete listing without it
     trouble_since: float | None = None  # first sight of the state that is being borne with (offline, stopped, ...)
@@ -181,6 +183,8 @@ class Search:
     mean: float  # rate of a typical machine, in the benchmark's unit
     sd: float  # between machines, relative
     machines: int  # measured ones behind this
+    run_hours: float  # what a run takes
+    provision_hours: float  # from the rental to the first run, failed rentals included
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

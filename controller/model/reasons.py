@@ -67,6 +67,7 @@ class Reason(StrEnum):
     PREPARE_TIMEOUT = "PrepareTimeout"
     BENCHMARKING = "Benchmarking"
     BENCHMARK_FAILED = "BenchmarkFailed"
+    BENCHMARK_STALLED = "BenchmarkStalled"
     BENCHMARK_TIMEOUT = "BenchmarkTimeout"
     NO_RATE = "NoRate"
     OUT_OF_MEMORY = "OutOfMemory"
@@ -77,6 +78,9 @@ class Reason(StrEnum):
     INCONCLUSIVE = "Inconclusive"
     BELOW_MIN_RATE = "BelowMinRate"
     RECHECK_DUE = "RecheckDue"
+    WORKLOAD_SUSPECT = "WorkloadSuspect"
+    FLEET_SHIFT = "FleetShift"
+    FLOOR_OUT_OF_REACH = "FloorOutOfReach"
     # losing it
     PRICE_INCREASED = "PriceIncreased"
     OUTBID = "Outbid"
@@ -106,6 +110,7 @@ class Reason(StrEnum):
     PARTIAL_MACHINE = "PartialMachine"
     REMAINING_TIME = "RemainingTime"
     PRICE = "Price"
+    AVOIDED = "Avoided"
     BACKING_OFF = "BackingOff"
     KNOWN_SLOW = "KnownSlow"
 
@@ -190,6 +195,7 @@ PrepareStalled: The prepare command printed nothing new for too long and was sto
 PrepareTimeout: The prepare command took too long and was stopped. Raise prepare.timeoutMinutes if it needs longer.
 Benchmarking: The benchmark is running. Wait.
 BenchmarkFailed: The benchmark command failed. It is tried again; if every machine shows this, mend the command.
+BenchmarkStalled: The benchmark stopped getting on before its end and was stopped. It is tried again.
 BenchmarkTimeout: The benchmark took too long and was stopped. Raise benchmark.timeoutMinutes if it needs longer.
 NoRate: The benchmark ended and its log holds no rate. Check benchmark.format, pattern and unit against what it
   prints.
@@ -201,6 +207,12 @@ MeetsMinRate: The rates measured say that the instance is fast enough. Nothing t
 Inconclusive: The rates measured do not yet tell whether the instance is fast enough. It works, and is measured
   again soon.
 BelowMinRate: The rates measured say that the instance is slower than minRate. It is replaced, budget permitting.
+WorkloadSuspect: Several machines fail in the same way, so the image or a command is suspected, not they. Nothing is
+  replaced for it and new ones are tried one at a time. Mend the manifest.
+FleetShift: Most machines became slower at once, so what they share is suspected, not they. Nothing is replaced for it.
+  Find what changed, or lower minRate if the new rate is to be lived with.
+FloorOutOfReach: Of the machines measured, next to none is as fast as minRate. No more are tried. Lower minRate, or
+  ask for another shape.
 RecheckDue: The last rate is old, so the instance is measured again. Nothing to do.
 PriceIncreased: The instance costs more than before. It is kept while it fits the budget.
 Outbid: Somebody bid more for the GPU, and the instance stopped; its disk still bills. It is given up.
@@ -236,7 +248,9 @@ PartialMachine: The offer is a part of a machine, and only whole ones will do. S
   allow it.
 RemainingTime: The offer ends too soon. Lower require.remainingHours to allow it.
 Price: The offer costs more than its shape's cap, with the disk. Raise maxPricePerHour to allow it.
+Avoided: The manifest's machines.avoid names the machine: nothing is rented there, and what runs there is replaced. Take
+  the entry out to allow it.
 BackingOff: Something failed there lately, so it is left alone for a while. Wait.
-KnownSlow: The machine was measured and found too slow. It is left alone for a week.
+KnownSlow: The machine was measured and found too slow. It is left alone until that is too old to believe, in weeks.
 """)
 """What each reason means, and what, if anything, the user should do."""

@@ -48,10 +48,21 @@ class Planned(_Said):
 
 
 class ShapeStatus(_Said):
-    """The floor that instances of one shape are held to."""
+    """What instances of one shape are judged by. Rates in the benchmark's unit, money in dollars."""
 
     key: str
     min_rate: float
+    typical_rate: float | None = None  # of a machine never measured; None: nothing is learned yet
+    spread: float | None = None  # between machines, relative standard deviation
+    machines: int = 0  # measured ones behind these two
+    search_hours: float | None = None  # of rent, to find one that is fast enough
+    search_cost: float | None = None
+    run_hours: float | None = None
+    provision_hours: float | None = None
+    planned_hours: float = 48.0
+    replace_below: float | None = None
+    accept_above: float | None = None
+    out_of_reach: str = ""  # why no more machines are tried
 
 
 class InstanceStatus(_Said):
@@ -61,7 +72,14 @@ class InstanceStatus(_Said):
     decision: Decision = Decision.UNKNOWN
     p_good: float | None = None
     rate: float | None = None
+    low: float | None = None
+    high: float | None = None
     runs: int = 0
+    independent: float = 0.0
+    disturbed: float | None = None
+    keep_hours: float | None = None  # of rent: what keeping, measuring again and replacing it are expected to cost
+    measure_hours: float | None = None
+    replace_hours: float | None = None
     next_run_at: float | None = None
     line: str = ""
     job: str = ""  # under way at the end of the pass: prepare, measure, start, quiesce

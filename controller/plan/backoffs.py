@@ -32,14 +32,19 @@ SPENDING = Wait(1 * HOUR, 6 * HOUR)
 IMAGE = Wait(15 * MINUTE, 4 * HOUR, free=2)
 REQUEST = Wait(15 * MINUTE, 4 * HOUR)
 
+OURS = frozenset({Reason.IMAGE_FAULT, Reason.OUT_OF_MEMORY})  # faults of what we run
+ALIKE = 2  # failures of one kind, before one more is not its machine's fault
+
 
 def after_failure(
     instance: Instance, reason: Reason, detail: str, *, known: Iterable[Backoff], now: float
 ) -> tuple[Backoff, ...]:
     """What an instance's failure keeps us from: its machine for a while, and its shape if it keeps happening."""
     backoffs = tuple(known)
-    if reason is Reason.IMAGE_FAULT:  # the machine is not to blame
-        return (extended(backoffs, "shape", shape_key(instance), IMAGE, reason=reason, detail=detail, now=now),)
+    key = shape_key(instance)
+    same = next((b for b in backoffs if b.scope == "shape" and b.key == key and b.reason is reason), None)
+    if reason in OURS or (same is not None and same.failures >= ALIKE):  # the machine is not to blame
+        return (extended(backoffs, "shape", key, IMAGE, reason=reason, detail=detail, now=now),)
     return (
         extended(backoffs, "machine", str(instance.machine_id), MACHINE, reason=reason, detail=detail, now=now),
         extended(backoffs, "shape", shape_key(instance), SHAPE, reason=reason, detail=detail, now=now),

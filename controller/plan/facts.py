@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controller.model.fleet import Fleet
-from controller.model.instance import Backoff, Decision, Instance, Job, Phase, Run, Verdict
+from controller.model.instance import Backoff, Decision, Instance, Job, Phase, Run, Search, Verdict
 from controller.model.market import Listing, Sighting
 from controller.model.money import MicroUsd, dollars
 from controller.model.reasons import Reason
@@ -36,6 +36,11 @@ class Facts:
     typical: Mapping[str, float] = field(default_factory=dict)  # by shape, for a machine never measured
     slow: frozenset[tuple[int, str]] = frozenset()  # machine and shape found too slow
     doubted: frozenset[tuple[int, str]] = frozenset()  # machine and shape measured, and neither accepted nor too slow
+    search: Mapping[str, Search] = field(default_factory=dict)  # by shape: what finding one more takes
+    out_of_reach: Mapping[str, str] = field(default_factory=dict)  # by shape: why next to no machine reaches its floor
+    ran_out: Mapping[str, tuple[tuple[float | None, int], ...]] = field(default_factory=dict)  # by shape: GiB and width
+    suspect: tuple[Reason, str] | None = None  # what is held to slow or fail many machines at once, other than they
+    company: Mapping[str, int] = field(default_factory=dict)  # by nonce: others of ours at work on its machine
     machines_in_use: frozenset[int] = frozenset()  # by any fleet of ours
     backoffs: tuple[Backoff, ...] = ()
     credit: MicroUsd | None = None
@@ -103,6 +108,11 @@ class Facts:
             return False
         spec = self.fleet.spec
         return instance.workload != spec.workload() or instance.shape not in {shape.key for shape in spec.shapes}
+
+    def avoided(self, machine_id: int) -> str | None:
+        """Why the manifest says to avoid a machine, None if it does not."""
+        pins = self.fleet.spec.machines.avoid if self.fleet is not None else ()
+        return next((pin.reason for pin in pins if pin.id == machine_id and self.now < pin.expires_at), None)
 
     def shape_trouble(self, shape: str) -> Backoff | None:
         """What is held against a whole shape, in force or not: its failures since the last success."""

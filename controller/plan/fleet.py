@@ -64,10 +64,11 @@ def plan(facts: Facts) -> Plan:
 def rent(facts: Facts, plan: Plan, candidates: Iterable[Candidate]) -> tuple[Rent, ...]:
     """What to rent for what is missing. One instance a machine, unless nothing else is left."""
     pool = tuple(c for c in candidates if _worth_a_try(facts, plan, c))
-    fresh = [c for c in pool if c.offer.machine_id not in facts.machines_in_use]
-    chosen = choose(fresh, plan.wanted)
-    if not chosen and len(fresh) < len(pool):
-        chosen = choose(pool, plan.wanted)
+    apart = [c for c in pool if c.offer.machine_id not in facts.machines_in_use]
+    fresh = [c for c in apart if (c.offer.machine_id, c.shape) not in facts.doubted]
+    chosen: tuple[Candidate, ...] = ()
+    for tier in (fresh, apart, pool):  # machines in doubt, or in use already, only where there is no other
+        chosen = chosen or choose(tier, plan.wanted)
     reason = Reason.REPLACING if plan.doomed else Reason.FILLING
     unit = facts.fleet.spec.benchmark.unit if facts.fleet is not None else ""
     return tuple(
@@ -154,7 +155,10 @@ def _wanted(facts: Facts, fleet: Fleet, doomed: dict[str, tuple[Reason, str]], g
     rooms = {s.key: max(0, s.max_instances - counts[s.key]) for s in fleet.spec.shapes if s.max_instances is not None}
     for shape in fleet.spec.shapes:
         trouble = facts.shape_trouble(shape.key)
-        if trouble is not None and trouble.failures >= facts.limits.same_fault:  # one at a time, until one succeeds
+        failing = trouble is not None and trouble.failures >= facts.limits.same_fault
+        if shape.key in facts.out_of_reach:
+            rooms[shape.key] = 0
+        elif failing or facts.suspect is not None:  # one at a time, until one succeeds
             on_trial = sum(i.shape == shape.key for i in facts.pending)
             rooms[shape.key] = min(rooms.get(shape.key, 1), max(0, 1 - on_trial))
     most = 1_000_000
@@ -188,15 +192,24 @@ def _blocked(facts: Facts, fleet: Fleet, wanted: Wanted, missing: float) -> tupl
         return Reason.SUSPENDED, "the manifest says suspend: true"
     if facts.held_off is not None:
         return facts.held_off
-    troubles = [facts.shape_trouble(shape.key) for shape in fleet.spec.shapes]
-    holding = [trouble for trouble in troubles if trouble is not None and trouble.until > facts.now]
-    if len(holding) == len(troubles):
-        first = min(holding, key=lambda trouble: trouble.until)
-        why = f"failed {first.failures} times, waits {first.until - facts.now:.0f} s more: {first.detail}"
-        return first.reason, why
+    if (held := _held_off(facts, fleet)) is not None:
+        return held
     if wanted.most <= 0:
         return Reason.REPLACING, "as many successors as maxSurge allows are on their way"
     return _unaffordable(facts, fleet, wanted)
+
+
+def _held_off(facts: Facts, fleet: Fleet) -> tuple[Reason, str] | None:
+    """Why no shape may be tried now: floors that no machine reaches, or failures of late."""
+    if len(facts.out_of_reach) == len(fleet.spec.shapes):
+        return Reason.FLOOR_OUT_OF_REACH, next(iter(facts.out_of_reach.values()))
+    troubles = [facts.shape_trouble(shape.key) for shape in fleet.spec.shapes]
+    holding = [trouble for trouble in troubles if trouble is not None and trouble.until > facts.now]
+    if len(holding) < len(troubles):
+        return None
+    first = min(holding, key=lambda trouble: trouble.until)
+    why = f"failed {first.failures} times, waits {first.until - facts.now:.0f} s more: {first.detail}"
+    return first.reason, why
 
 
 def _unaffordable(facts: Facts, fleet: Fleet, wanted: Wanted) -> tuple[Reason | None, str]:

@@ -117,7 +117,7 @@ def _measuring(instance: Instance, row: Sighting, facts: Facts) -> Action | None
     overtaken = instance.admitted_at is not None and facts.outdated(instance)  # no run of it could count any more
     if not overtaken and (not measured or verdict.decision is Decision.UNKNOWN):
         return _tried(instance, facts, job="measure", reason=Reason.BENCHMARKING, why="no usable run in this phase yet")
-    if verdict.decision is Decision.REJECTED and instance.admitted_at is None:
+    if verdict.decision is Decision.REJECTED and instance.admitted_at is None and facts.suspect is None:
         return Release(instance=instance, reason=Reason.BELOW_MIN_RATE, why=verdict.line)
     if facts.fleet is not None and facts.fleet.spec.instance.start:
         return _tried(instance, facts, job="start", reason=Reason.MEASURED, why="measured; production is started")
@@ -152,10 +152,23 @@ def _admitted(instance: Instance, row: Sighting, facts: Facts) -> Action | None:
     rejected = verdict is not None and verdict.decision is Decision.REJECTED
     due = verdict is None or verdict.next_run_at is None or verdict.next_run_at <= facts.now
     replaced = rejected or facts.outdated(instance)  # when the target allows; until then it works
-    if replaced or not due or facts.fleet.spec.suspend:
+    if facts.fleet.spec.suspend:
         return None
+    if replaced or not due:
+        return _production_read(instance, facts)
     why = verdict.line if verdict is not None and verdict.line else "no usable run"
     return _checked_again(instance, facts, why)
+
+
+def _production_read(instance: Instance, facts: Facts) -> Begin | None:
+    """Read off the rate of ordinary work, now and then: it costs nothing, and says as much as a benchmark."""
+    if facts.fleet is None or not facts.fleet.spec.benchmark.production.command or facts.outdated(instance):
+        return None
+    every = facts.fleet.spec.benchmark.production.every_minutes * 60
+    since = max(instance.read_at or 0.0, instance.phase_since)
+    if facts.now - since < every:
+        return None
+    return Begin(job="read", instance=instance, reason=Reason.MEASURED, why="production's rate is due")
 
 
 def _checked_again(instance: Instance, facts: Facts, why: str) -> Note:
@@ -219,7 +232,8 @@ def _tried(instance: Instance, facts: Facts, *, job: str, reason: Reason, why: s
     if facts.fleet is None or facts.fleet.spec.suspend:
         return None
     tries = facts.limits.tries if instance.admitted_at is None else facts.limits.working_tries
-    if instance.failures >= tries or instance.reason is Reason.HOST_KEY_CHANGED:
+    spared = facts.suspect is not None and instance.admitted_at is not None
+    if (instance.failures >= tries and not spared) or instance.reason is Reason.HOST_KEY_CHANGED:
         return _given_up(instance, facts, instance.reason, f"after {instance.failures} tries: {instance.detail}")
     return Begin(job=job, instance=instance, reason=reason, why=why)
 

@@ -28,6 +28,5 @@ class Limits:
     tries: int = 3  # failed tries before an instance that never worked is given up
     working_tries: int = 6  # failed tries before one that works is replaced
     same_fault: int = 3  # machines with one and the same fault before the image, not the machine, is blamed
-    known_slow: float = 7 * 86400.0  # a machine found too slow is not rented again for this long
     min_credit: MicroUsd = 1 * MICRO  # below this nothing is rented
     credit_hours: float = 1.0  # nor when the credit lasts less than this long

@@ -13,7 +13,7 @@ from controller.plan.track import event, in_phase
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEnd:
-    """How a job ended. `job`: prepare, measure, start or quiesce."""
+    """How a job ended. `job`: prepare, measure, read, start or quiesce."""
 
     job: str
     ok: bool
@@ -30,6 +30,8 @@ def after_job(instance: Instance, end: JobEnd, *, now: float, limits: Limits) ->
         pinned = replace(pinned, checked_at=now)
     if instance.phase in LEAVING:  # for the reason that it was given up for, whatever came of the job
         return _note(pinned, end, now=now, kind="Normal" if end.ok else "Warning")
+    if end.job == "read":
+        return _read(pinned, end, now=now)
     if not end.ok:
         return _failed(pinned, end, now=now, limits=limits)
     if end.job == "prepare":
@@ -42,6 +44,15 @@ def after_job(instance: Instance, end: JobEnd, *, now: float, limits: Limits) ->
         admitted = replace(admitted, admitted_at=instance.admitted_at if instance.admitted_at is not None else now)
         return replace(_note(admitted, end, now=now), cleared=forgiven(instance))
     return _note(replace(pinned, reason=end.reason, detail=end.detail, failures=0, not_before=0.0), end, now=now)
+
+
+def _read(instance: Instance, end: JobEnd, *, now: float) -> Note:
+    """Production's rate was read, or could not be: told when that changes, and no failure of the instance."""
+    fault = "" if end.ok else end.detail or str(end.reason)
+    after = replace(instance, read_at=now, read_fault=fault)
+    if bool(fault) == bool(instance.read_fault):
+        return Note(instance=after, reason=end.reason, why=end.detail)
+    return _note(after, end, now=now, kind="Warning" if fault else "Normal")
 
 
 def _failed(instance: Instance, end: JobEnd, *, now: float, limits: Limits) -> Note:

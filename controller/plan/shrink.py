@@ -13,6 +13,7 @@ from controller.model.instance import Decision, Instance
 from controller.model.money import dollars
 from controller.model.reasons import Reason
 from controller.plan.facts import Facts
+from controller.plan.windows import open_now
 
 MARGIN = 0.05  # of a rate target: so much more than it is borne with before an instance goes
 OUTDATED = "the manifest asks for another shape or workload now"
@@ -95,14 +96,34 @@ def surplus(facts: Facts, fleet: Fleet, going: set[str]) -> list[Release]:
 
 
 def doomed_of(facts: Facts, going: set[str]) -> dict[str, tuple[Reason, str]]:
-    """Working instances that are to be replaced, and why."""
-    verdicts = {i.nonce: _sentence(facts, i) for i in facts.working if i.nonce not in going}
-    return {nonce: verdict for nonce, verdict in verdicts.items() if verdict is not None}
+    """Working instances that are to be replaced, and why.
+
+    Outside the manifest's windows, what may wait for them waits. While something that all machines share is suspected
+    of making them slow, none is replaced for that: the next would be as slow.
+    """
+    open_ = facts.fleet is None or open_now(facts.fleet.spec.disruption.windows, facts.now)
+    doomed: dict[str, tuple[Reason, str]] = {}
+    for instance in facts.working:
+        sentence = _sentence(facts, instance)
+        if instance.nonce in going or sentence is None:
+            continue
+        spared = facts.suspect is not None and sentence[0] in {Reason.BELOW_MIN_RATE, Reason.OUTDATED}
+        if not spared and (open_ or not voluntary(facts, instance, sentence[0])):
+            doomed[instance.nonce] = sentence
+    return doomed
+
+
+def voluntary(facts: Facts, instance: Instance, reason: Reason) -> bool:
+    """Whether an instance could as well work on for a while."""
+    challenged = facts.decision(instance) is Decision.CHALLENGED and reason is Reason.BELOW_MIN_RATE
+    return challenged or reason in {Reason.OUTDATED, Reason.AVOIDED}
 
 
 def _sentence(facts: Facts, instance: Instance) -> tuple[Reason, str] | None:
     if facts.outdated(instance):
         return Reason.OUTDATED, OUTDATED
+    if (why := facts.avoided(instance.machine_id)) is not None:
+        return Reason.AVOIDED, f"the manifest says to avoid machine {instance.machine_id}: {why}"
     if instance.ends_at is not None and instance.ends_at - facts.now < facts.limits.contract_end:
         return Reason.CONTRACT_ENDING, f"its contract ends in {max(0.0, instance.ends_at - facts.now) / 60:.0f} min"
     most = facts.most_for(instance)
@@ -128,9 +149,9 @@ def replaced(facts: Facts, fleet: Fleet, going: set[str], *, doomed: dict[str, t
         value = value_of(facts, fleet, instance)
         bound = facts.decision(instance) is Decision.CHALLENGED or facts.held_off is not None
         slack = 0.0 if bound else disruption.max_unavailable * value
-        young = facts.now - instance.created_at < disruption.min_lifetime_minutes * 60 and reason is Reason.OUTDATED
+        young = facts.now - instance.created_at < disruption.min_lifetime_minutes * 60
         spared = held - value >= target_of(fleet) - slack - 1e-9
-        if young or not spared:
+        if (young and voluntary(facts, instance, reason)) or not spared:
             continue
         held -= value
         releases.append(Release(instance=instance, reason=reason, why=why))

@@ -21,6 +21,7 @@ FAILING = frozenset(
         Reason.PREPARE_STALLED,
         Reason.PREPARE_TIMEOUT,
         Reason.BENCHMARK_FAILED,
+        Reason.BENCHMARK_STALLED,
         Reason.BENCHMARK_TIMEOUT,
         Reason.NO_RATE,
         Reason.OUT_OF_MEMORY,
@@ -212,16 +213,24 @@ def _credit(found: Found) -> Triple:
 
 
 def _benchmarks(found: Found) -> Triple:
+    if found.facts.suspect is not None:
+        return "False", *found.facts.suspect
     failing = [i for i in found.facts.instances if i.failures and i.reason in FAILING]
     if failing:
         worst = max(failing, key=lambda i: i.failures)
         return "False", worst.reason, f"{_names(failing)} failing; {worst.detail}"
+    unread = [i for i in found.facts.working if i.read_fault]
+    if unread:
+        return "False", Reason.NO_RATE, f"{_names(unread)} tell no rate of production; {unread[0].read_fault}"
     return "True", Reason.MEASURED, "no instance fails its preparation or benchmark"
 
 
 def _remediation(found: Found) -> Triple:
     if _suspended(found):
         return "False", Reason.SUSPENDED, "suspended"
+    if found.facts.suspect is not None:
+        reason, text = found.facts.suspect
+        return "False", reason, f"nothing is replaced: {text}"
     if found.plan.blocked is not None and found.plan.doomed:
         return "False", found.plan.blocked, found.plan.blocked_why
     return (

@@ -4,11 +4,12 @@ Called at the end of each pass, with the status of the pass before.
 """
 
 from controller.model.actions import Action, Begin, Confirm, Destroy, Note, Release, Rent, Resume
-from controller.model.fleet import Fleet
+from controller.model.fleet import Fleet, Shape
 from controller.model.instance import Event, Instance, Phase
 from controller.model.money import usd
 from controller.model.reasons import Reason
 from controller.model.status import Condition, FleetStatus, InstanceStatus, Planned, ShapeStatus, an_hour
+from controller.plan.facts import Facts
 from controller.report.conditions import Found, conditions
 
 LINES_OF_PLAN = 50
@@ -37,6 +38,7 @@ def status(found: Found) -> FleetStatus:
             "cost_per_unit": usd(spend) / hourly if hourly > 0 else None,
             "credit_runway_hours": credit / facts.spend if credit is not None and facts.spend else None,
             "market": found.market or before.market,
+            "shapes": tuple(_learned(facts, floor) for floor in wanted.shapes),
             "plan": tuple(_planned(a) for a in found.actions if not isinstance(a, Note))[:LINES_OF_PLAN],
             "instances": tuple(_instance(found, instance) for instance in facts.instances),
             "created_at": before.created_at if before.created_at is not None else facts.now,
@@ -102,8 +104,38 @@ def _wanted(fleet: Fleet) -> dict[str, object]:
         "budget_per_hour": usd(spec.budget),
         "workload": spec.workload(),
         "recheck_hours": spec.benchmark.recheck_hours,
-        "shapes": tuple(ShapeStatus(key=shape.key, min_rate=shape.min_rate) for shape in spec.shapes),
+        "shapes": tuple(_floor(fleet, shape) for shape in spec.shapes),
     }
+
+
+def _floor(fleet: Fleet, shape: Shape) -> ShapeStatus:
+    judgement = fleet.spec.judgement
+    return ShapeStatus(
+        key=shape.key,
+        min_rate=shape.min_rate,
+        planned_hours=judgement.planned_hours,
+        replace_below=judgement.replace_below,
+        accept_above=judgement.accept_above,
+    )
+
+
+def _learned(facts: Facts, floor: ShapeStatus) -> ShapeStatus:
+    """What is known of a shape's machines, beside the floor they are held to."""
+    known = facts.search.get(floor.key)
+    if known is None:
+        return floor
+    return floor.model_copy(
+        update={
+            "typical_rate": known.mean,
+            "spread": known.sd,
+            "machines": known.machines,
+            "search_hours": known.hours,
+            "search_cost": usd(known.cost) if known.cost is not None else None,
+            "run_hours": known.run_hours,
+            "provision_hours": known.provision_hours,
+            "out_of_reach": facts.out_of_reach.get(floor.key, ""),
+        }
+    )
 
 
 def _instance(found: Found, instance: Instance) -> InstanceStatus:
@@ -112,8 +144,16 @@ def _instance(found: Found, instance: Instance) -> InstanceStatus:
     thought = found.before.instances if facts.fleet is None and found.before is not None else ()
     said = next((before for before in thought if before.nonce == instance.nonce), InstanceStatus(nonce=instance.nonce))
     if verdict is not None:
-        names = ("decision", "p_good", "rate", "runs", "next_run_at", "line")
-        said = said.model_copy(update={name: getattr(verdict, name) for name in names})
+        names = "decision p_good rate low high runs independent disturbed next_run_at line"
+        costs = verdict.costs
+        said = said.model_copy(
+            update={
+                **{name: getattr(verdict, name) for name in names.split()},
+                "keep_hours": costs.keep if costs is not None else None,
+                "measure_hours": costs.measure if costs is not None else None,
+                "replace_hours": costs.replace if costs is not None else None,
+            }
+        )
     return said if job is None else said.model_copy(update={"job": job.kind, "job_since": job.since})
 
 

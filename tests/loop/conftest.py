@@ -20,7 +20,7 @@ from controller.model.reasons import Reason
 from controller.plan.limits import Limits
 from controller.plan.outcome import JobEnd
 from controller.runtime.clock import Clock
-from tests.plan.conftest import NOW, OWNER, SHAPE, fleet, offer
+from tests.plan.conftest import NOW, OWNER, SHAPE, facts, fleet, offer
 
 
 @dataclass
@@ -133,7 +133,7 @@ class Room:
     async def perform(
         self, action: Action, *, of: Fleet | None = None, seen: dict[str, Sighting] | None = None
     ) -> Done:
-        return await self.acts.perform(action, fleet=of or fleet(), seen=seen or {}, failed={})
+        return await self.acts.perform(action, facts(fleet=of or fleet(), seen=seen or {}))
 
     async def rent(self, fault: BaseException | None = None, *, price: float = 0.3, of: Fleet | None = None) -> Done:
         """Rent one offer; the create call answers with the fault, if there is one."""

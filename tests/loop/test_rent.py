@@ -9,7 +9,7 @@ from controller.model.instance import Backoff, Phase
 from controller.model.money import micro
 from controller.model.reasons import Reason
 from tests.loop.conftest import of_kind
-from tests.plan.conftest import NOW, OWNER, SHAPE, fleet, instance, offer, young
+from tests.plan.conftest import NOW, OWNER, SHAPE, facts, fleet, instance, offer, young
 
 
 async def test_the_intent_is_written_before_the_create_call(room):
@@ -47,7 +47,7 @@ async def test_the_budget_is_looked_at_once_more_before_renting(room, taken, bud
 async def test_nothing_is_rented_for_a_manifest_that_is_gone(room):
     """Without its manifest a fleet rents nothing, whatever was planned."""
     action = Rent(fleet="provers", shape=SHAPE, offer=offer(), rate=1, reason=Reason.FILLING, why="")
-    done = await room.acts.perform(action, fleet=None, seen={}, failed={})
+    done = await room.acts.perform(action, facts(fleet=None))
     assert done.dropped
     assert room.provider.calls == []
 

@@ -1,0 +1,242 @@
+"""One shape's case before the judge: which runs may be compared, what its machines are like, what a search takes.
+
+Pure. Runs may be compared if they are of one workload and shape, as wide and as long, on a whole machine or a part of
+one, and in like company: an instance that had its machine to itself says little of two that share it.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from statistics import fmean
+
+from controller.judge.assumptions import DEFAULTS, UNMEASURED, Effort, Prior
+from controller.judge.belief import Sample, samples
+from controller.judge.prior import learn
+from controller.judge.search import search
+from controller.judge.verdict import Terms, judge
+from controller.model.fleet import Fleet, Shape
+from controller.model.instance import Decision, Instance, Run, RunKind, Search, Verdict
+from controller.model.reasons import Reason
+
+HOUR_S = 3600.0
+LEARNED_FROM = 60 * 86400.0  # seconds: machines measured before that say nothing of the next one
+KNOWN = 3.0  # rentals or runs that a default effort counts for beside those in the ledger
+EFFORT_ROUNDED = 20  # parts of an hour: finer, an effort would change with every rental
+OFFSET_MACHINES = 3.0  # machines that "production is as fast as the benchmark" counts for beside those with both
+TOGETHER = 86400.0  # seconds between a benchmark and production's rate that are still compared
+DECIDED = frozenset({Reason.SURPLUS, Reason.DELETED, Reason.OUTDATED, Reason.OVER_BUDGET})  # given up for no fault
+LEAST_MACHINES = 5  # measured ones, before a floor is called out of reach
+OUT_OF_REACH = 0.02  # share of machines that reach the floor
+
+Class = tuple[int | None, int | None, bool]  # runs' count and width, and whether on a part of a machine
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that bears on the instances of one shape.
+
+    Args:
+        fleet: whose floor counts.
+        shape: the shape.
+        rentals: of this fleet and shape, gone or not.
+        runs: of this shape and the fleet's workload, with a rate or without, oldest first.
+        now: unix seconds.
+    """
+
+    fleet: Fleet
+    shape: Shape
+    rentals: tuple[Instance, ...]
+    runs: tuple[Run, ...]
+    now: float
+
+    def verdict(self, instance: Instance, *, neighbours: int) -> Verdict:
+        """What is thought of an instance that works beside so many others of ours on its machine.
+
+        Runs of an earlier rental of the same GPUs count too, once it has a run of its own.
+        """
+        own = [run for run in self._rated if run.nonce == instance.nonce]
+        if not own:
+            return self.judged((), UNMEASURED)
+        cards = {run.gpu_uuid for run in own if run.gpu_uuid}
+        mine = [run for run in self._rated if run.nonce == instance.nonce or run.gpu_uuid in cards]
+        here = [run for run in mine if run.neighbours == neighbours]
+        runs = alike(here or mine)
+        said = self.judged(runs, self.prior_of(runs))
+        return said if here else _elsewhere(said, self.now, neighbours)
+
+    @cached_property
+    def machines(self) -> dict[int, Verdict]:
+        """What is thought of each machine that was measured, rented or not: by its fastest card, had it to itself."""
+        found: dict[int, Verdict] = {}
+        for runs in self._histories.values():
+            said = self.judged(alike(runs), self.prior_of(runs))
+            best = found.get(runs[-1].machine_id)
+            if best is None or (said.p_good or 0.0) > (best.p_good or 0.0):
+                found[runs[-1].machine_id] = said
+        return found
+
+    def judged(self, runs: Sequence[Run], prior: Prior) -> Verdict:
+        """The judge's verdict on comparable runs."""
+        judgement = self.fleet.spec.judgement
+        terms = Terms(
+            floor=self.shape.min_rate,
+            recheck_seconds=self.fleet.spec.benchmark.recheck_hours * HOUR_S,
+            prior=prior,
+            effort=self.effort,
+            replace_below=judgement.replace_below,
+            accept_above=judgement.accept_above,
+        )
+        return _judged(tuple(map(self._adjusted, runs)), terms, self.now)
+
+    @property
+    def typical(self) -> float:
+        """The rate of a machine never measured, in the benchmark's unit."""
+        return self.shape.min_rate * math.exp(self.prior.mean)
+
+    @cached_property
+    def search(self) -> Search:
+        """What finding one more takes."""
+        hours = search(self.prior, self.effort, DEFAULTS)
+        prices = [i.price for i in self.rentals if i.billable and i.price > 0]
+        cost = round(fmean(prices) * hours) if prices else None
+        prior = self.prior
+        return Search(
+            shape=self.shape.key,
+            hours=hours,
+            cost=cost,
+            mean=self.typical,
+            sd=prior.sd,
+            machines=prior.machines,
+            run_hours=self.effort.run_hours,
+            provision_hours=self.effort.provision_hours,
+        )
+
+    @property
+    def out_of_reach(self) -> str:
+        """Why it is no use to try more machines; empty while it is."""
+        prior = self.prior
+        share = 0.5 * math.erfc(-prior.mean / prior.sd / math.sqrt(2.0))
+        if prior.machines < LEAST_MACHINES or share >= OUT_OF_REACH:
+            return ""
+        unit = self.fleet.spec.benchmark.unit
+        return (
+            f"of {prior.machines} machines measured, a typical one makes {self.typical:.3g} {unit}, within "
+            f"{prior.sd:.0%}: next to none reaches a minRate of {self.shape.min_rate:g}"
+        )
+
+    def ran_out(self) -> tuple[tuple[float | None, int], ...]:
+        """Memory, in GiB, and width of the runs that needed more than there was."""
+        failed = (run for run in self.runs if run.reason is Reason.OUT_OF_MEMORY and run.concurrency is not None)
+        return tuple(sorted({(run.ram_gib or 0.0, run.concurrency or 0) for run in failed}))
+
+    @cached_property
+    def prior(self) -> Prior:
+        """What to expect of a machine never measured: as most of those that were."""
+        classes = Counter(class_of(runs[-1]) for runs in self._histories.values())
+        return self._priors[max(classes, key=lambda c: classes[c])] if classes else UNMEASURED
+
+    def prior_of(self, runs: Sequence[Run]) -> Prior:
+        """What to expect of a machine measured like these."""
+        return self._priors.get(class_of(runs[-1]), UNMEASURED) if runs else self.prior
+
+    @cached_property
+    def effort(self) -> Effort:
+        """What finding an instance and measuring it take: the defaults, and what the ledger says."""
+        tried = [i for i in self.rentals if i.instance_id is not None and not (i.ended_at and i.reason in DECIDED)]
+        ready = [i for i in tried if i.prepared_at is not None]
+        hours = [((i.prepared_at or i.ended_at or i.created_at) - i.created_at) / HOUR_S for i in tried]
+        took = [(run.ended_at - run.started_at) / HOUR_S for run in self._rated if run.kind is RunKind.BENCHMARK]
+        return Effort(
+            planned_hours=self.fleet.spec.judgement.planned_hours,
+            run_hours=_drawn(took, len(took), DEFAULTS.run_hours),
+            provision_hours=_drawn(hours, len(ready), DEFAULTS.provision_hours),
+        )
+
+    @cached_property
+    def _rated(self) -> tuple[Run, ...]:
+        return tuple(run for run in self.runs if run.rate is not None)
+
+    @cached_property
+    def _histories(self) -> dict[tuple[int, str], list[Run]]:
+        """The usable runs of each card: of GPUs by their ids, of a rental where those are not known."""
+        found: defaultdict[tuple[int, str], list[Run]] = defaultdict(list)
+        for run in self._rated:
+            if self.now - run.ended_at < LEARNED_FROM:
+                found[run.machine_id, run.gpu_uuid or run.nonce].append(run)
+        return dict(found)
+
+    @cached_property
+    def _priors(self) -> dict[Class, Prior]:
+        grouped: defaultdict[Class, list[tuple[Run, ...]]] = defaultdict(list)
+        for runs in self._histories.values():
+            grouped[class_of(runs[-1])].append(tuple(map(self._adjusted, alike(runs))))
+        floor = self.shape.min_rate
+        return {key: learn(_samples(runs, floor) for runs in histories) for key, histories in grouped.items()}
+
+    def _adjusted(self, run: Run) -> Run:
+        """Production's rate, as the benchmark would have shown it."""
+        if run.kind is RunKind.BENCHMARK or run.rate is None or not self._offset:
+            return run
+        return replace(run, rate=run.rate * math.exp(-self._offset))
+
+    @cached_property
+    def _offset(self) -> float:
+        """Ln of how much more production shows than the benchmark, over machines that have both."""
+        apart = []
+        for runs in self._histories.values():
+            bench = [r for r in runs if r.kind is RunKind.BENCHMARK]
+            read = [r for r in runs if r.kind is RunKind.PRODUCTION]
+            near = [r for r in read if any(abs(r.ended_at - b.ended_at) < TOGETHER for b in bench)]
+            if near:
+                apart.append(_mean_log(near) - _mean_log(bench))
+        return round(math.fsum(apart) / (OFFSET_MACHINES + len(apart)), 2)
+
+
+def alike(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """Runs that may be compared with the newest, oldest first. Production's rate stands beside a benchmark as wide."""
+    ordered = sorted(runs, key=lambda run: run.ended_at)
+    benchmarks = [run for run in ordered if run.kind is RunKind.BENCHMARK]
+    newest = (benchmarks or ordered)[-1:]
+    return tuple(run for run in ordered for last in newest if _like(run, last))
+
+
+def _like(run: Run, last: Run) -> bool:
+    if run.kind is RunKind.PRODUCTION:
+        return run.concurrency in {None, last.concurrency} and run.neighbours == last.neighbours
+    return class_of(run) == class_of(last) and run.neighbours == last.neighbours
+
+
+def class_of(run: Run) -> Class:
+    """Runs of one class may be compared between machines."""
+    return run.count, run.concurrency, run.gpu_fraction is not None and run.gpu_fraction < 1.0
+
+
+def _elsewhere(said: Verdict, now: float, neighbours: int) -> Verdict:
+    """A verdict on runs made in other company: as good as it gets, until there is one made in this."""
+    beside = f"beside {neighbours} other{'s' if neighbours > 1 else ''} of ours" if neighbours else "alone"
+    decision = Decision.PROBATION if said.decision is Decision.ACCEPTED else said.decision
+    line = f"{said.line}; not measured yet as it works now, {beside} on its machine, and so measured again"
+    return replace(said, decision=decision, next_run_at=now, line=line)
+
+
+@lru_cache(maxsize=4096)
+def _judged(runs: tuple[Run, ...], terms: Terms, now: float) -> Verdict:
+    """A verdict is a pure function of its evidence, and asked for at each pass."""
+    return judge(runs, terms, now=now)
+
+
+@lru_cache(maxsize=4096)
+def _samples(runs: tuple[Run, ...], floor: float) -> tuple[Sample, ...]:
+    return samples(runs, floor=floor, now=runs[-1].ended_at, assumptions=DEFAULTS)
+
+
+def _drawn(hours: Sequence[float], count: int, default: float) -> float:
+    """Hours each of `count` things took, drawn towards the default."""
+    mean = (KNOWN * default + math.fsum(hours)) / (KNOWN + count)
+    return max(1, round(mean * EFFORT_ROUNDED)) / EFFORT_ROUNDED
+
+
+def _mean_log(runs: Sequence[Run]) -> float:
+    return fmean(math.log(run.rate) for run in runs if run.rate)
