@@ -82,7 +82,7 @@ def candidates(market: Market, *, measured: bool, seed: int) -> list[Candidate]:
     spec = fleet().spec
     found = []
     for shape in spec.shapes:
-        for one in sift(offers, spec=spec, shape=shape, blocked=lambda _: None).offers:
+        for one in sift(offers, spec=spec, shape=shape, now=NOW, blocked=lambda _: None).offers:
             own = Random(f"{seed}/{one.machine_id}").gauss(1.0, CV) if measured else 1.0
             rate = BY_NAME[shape.gpu].proofs_per_hour * own
             found.append(Candidate(offer=one, shape=shape.key, rate=rate))

@@ -2,10 +2,13 @@
 
 A target of instances gets the fastest set that the budget buys; a target of rate, the cheapest that reaches it.
 
+Of sets of as many, or of those that reach the rate, the one with the most on preferred machines comes first.
+
 Greedy by price, by expected rate per dollar, and along the price of money between the two, then improved by single
 changes: add, drop, swap. bench/ holds the outcome against the exact optimum.
 """
 
+import math
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -53,29 +56,40 @@ def choose(candidates: Iterable[Candidate], wanted: Wanted) -> tuple[Candidate, 
     """
     everything = sorted(candidates, key=lambda c: (c.price, -c.rate, c.offer.id))
     orders: list[Callable[[Candidate], float]] = [lambda c: c.price, lambda c: -c.rate / c.price]
+    if any(c.preferred for c in everything):
+        orders += [_preferred_first(order) for order in orders]
     baskets = [_filled(everything, order, wanted) for order in orders]
     worthwhile = _worthwhile(everything, 1 + max(len(basket.chosen) for basket in baskets))
     baskets += _along_price_of_money(worthwhile, wanted, baskets)
     pool = _by_shape(worthwhile)
     best = max((_improved(basket, pool) for basket in baskets), key=lambda basket: basket.score())
+    best.shed()
     return tuple(sorted(best.chosen, key=lambda c: (-c.rate / c.price, c.offer.id)))
 
 
+def _preferred_first(order: Callable[[Candidate], float]) -> Callable[[Candidate], float]:
+    return lambda c: -math.inf if c.preferred else order(c)
+
+
 def _worthwhile(everything: Iterable[Candidate], count: int) -> list[Candidate]:
-    """Without those that a set of so many never needs: as many other machines have the shape as fast for no more."""
+    """Without those that a set of so many never needs: as many other machines have the shape as fast for no more.
+
+    A preferred machine is compared with other preferred ones only.
+    """
     kept: list[Candidate] = []
-    rates: defaultdict[str, list[float]] = defaultdict(list)  # by shape: of each machine's cheapest, ascending
+    rates: defaultdict[tuple[str, bool], list[float]] = defaultdict(list)  # of each machine's cheapest, ascending
     fastest: dict[tuple[str, int], float] = {}
     for candidate in everything:  # cheapest first
         shape, machine = candidate.shape, candidate.offer.machine_id
-        as_fast = len(rates[shape]) - bisect_left(rates[shape], candidate.rate)
+        alike = rates[shape, candidate.preferred]
+        as_fast = len(alike) - bisect_left(alike, candidate.rate)
         known = fastest.get((shape, machine))
         if as_fast >= count or (known is not None and known >= candidate.rate):
             continue
         kept.append(candidate)
         fastest[shape, machine] = candidate.rate
         if known is None:
-            insort(rates[shape], candidate.rate)
+            insort(alike, candidate.rate)
     return kept
 
 
@@ -88,8 +102,9 @@ class _Shape:
 
 
 def _by_shape(candidates: Iterable[Candidate]) -> list[_Shape]:
-    by_price = sorted(candidates, key=lambda c: (c.shape, c.price, c.offer.id))
-    groups = [tuple(group) for _, group in groupby(by_price, key=lambda c: c.shape)]
+    """The candidates by shape; the preferred ones of a shape are a group of their own."""
+    by_price = sorted(candidates, key=lambda c: (c.shape, c.preferred, c.price, c.offer.id))
+    groups = [tuple(group) for _, group in groupby(by_price, key=lambda c: (c.shape, c.preferred))]
     return [_Shape(group, tuple(sorted(group, key=lambda c: (-c.rate, c.price)))) for group in groups]
 
 
@@ -101,6 +116,8 @@ class _Basket:
         self.chosen: list[Candidate] = []
         self.cost = 0
         self.rate = 0.0
+        self.preferred = 0  # instances on preferred machines
+        self.preferred_rate = 0.0
         self.machines: set[int] = set()
         self.shapes: Counter[str] = Counter()
 
@@ -110,6 +127,8 @@ class _Basket:
         self.shapes[candidate.shape] += 1
         self.cost += candidate.price
         self.rate += candidate.rate
+        self.preferred += candidate.preferred
+        self.preferred_rate += candidate.rate if candidate.preferred else 0.0
 
     def drop(self, candidate: Candidate) -> None:
         self.chosen.remove(candidate)
@@ -117,6 +136,8 @@ class _Basket:
         self.shapes[candidate.shape] -= 1
         self.cost -= candidate.price
         self.rate -= candidate.rate
+        self.preferred -= candidate.preferred
+        self.preferred_rate -= candidate.rate if candidate.preferred else 0.0
 
     def fits(self, candidate: Candidate) -> bool:
         """Whether one more may be added."""
@@ -155,9 +176,19 @@ class _Basket:
             shapes[candidate.shape] += sign
         lacking = self.lacking(shapes)
         if self.wanted.rate > 0:
-            reached = rate >= round(self.wanted.rate, 6)
-            return (-lacking, reached, -cost if reached else rate, -cost)
-        return (-lacking, len(self.chosen) + sum(sign for _, sign in change), rate, -cost)
+            preferred = self.preferred_rate + sum(sign * c.rate for c, sign in change if c.preferred)
+            if rate >= round(self.wanted.rate, 6):
+                return (-lacking, True, round(min(preferred, self.wanted.rate), 6), -cost)
+            return (-lacking, False, rate, -cost)
+        preferred = self.preferred + sum(sign for c, sign in change if c.preferred)
+        return (-lacking, len(self.chosen) + sum(sign for _, sign in change), preferred, rate, -cost)
+
+    def shed(self) -> None:
+        """Drop what the rate is reached without: the preferred last, the dearest first."""
+        for candidate in sorted(self.chosen, key=lambda c: (c.preferred, -c.price)):
+            lacking, reached, *_ = self.score()
+            if self.wanted.rate > 0 and reached and self.score(drop=candidate)[:2] == (lacking, reached):
+                self.drop(candidate)
 
 
 def _filled(everything: Iterable[Candidate], order: Callable[[Candidate], float], wanted: Wanted) -> _Basket:

@@ -21,6 +21,7 @@ class Candidate:
     offer: Offer
     shape: str
     rate: float
+    preferred: bool = False  # by the manifest: taken before others
 
     @property
     def price(self) -> MicroUsd:
@@ -40,10 +41,13 @@ Step = tuple[Reason, Callable[[Offer], bool]]
 
 
 def sift(
-    offers: Iterable[Offer], *, spec: FleetSpec, shape: Shape, blocked: Callable[[Offer], Reason | None]
+    offers: Iterable[Offer], *, spec: FleetSpec, shape: Shape, now: float, blocked: Callable[[Offer], Reason | None]
 ) -> Sifted:
-    """Keep the offers that meet every condition; `blocked` names what our own experience holds against one."""
-    steps = _steps(spec, shape)
+    """Keep the offers that meet every condition; `blocked` names what our own experience holds against one.
+
+    `now`, in Unix seconds, tells which machines are still to be avoided.
+    """
+    steps = _steps(spec, shape, now)
     kept: list[Offer] = []
     rejected: Counter[Reason] = Counter()
     for offer in offers:
@@ -55,10 +59,11 @@ def sift(
     return Sifted(offers=tuple(kept), rejected=dict(rejected))
 
 
-def _steps(spec: FleetSpec, shape: Shape) -> tuple[Step, ...]:
+def _steps(spec: FleetSpec, shape: Shape, now: float) -> tuple[Step, ...]:
     require = spec.require
     countries = spec.countries()
     cap = shape.max_price
+    avoided = spec.machines.avoided(now)
     return (
         (Reason.WRONG_GPU, lambda o: o.gpu == shape.gpu and o.gpu_count == shape.gpu_count),
         (Reason.NOT_RENTABLE, lambda o: o.rentable),
@@ -73,6 +78,7 @@ def _steps(spec: FleetSpec, shape: Shape) -> tuple[Step, ...]:
         (Reason.REMAINING_TIME, lambda o: _at_least(o.remaining_seconds, _seconds(require.remaining_hours))),
         (Reason.PRICE, lambda o: o.price > 0 and (cap is None or o.price <= cap)),
         (Reason.BUDGET_EXHAUSTED, lambda o: o.price <= spec.budget),
+        (Reason.AVOIDED, lambda o: o.machine_id not in avoided),
     )
 
 

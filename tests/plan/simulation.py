@@ -100,7 +100,7 @@ class World:
         return [
             Candidate(offer=o, shape=shape.key, rate=facts.expected.get((o.machine_id, shape.key), shape.min_rate))
             for shape in self.fleet.spec.shapes
-            for o in sift(free, spec=self.fleet.spec, shape=shape, blocked=blocked).offers
+            for o in sift(free, spec=self.fleet.spec, shape=shape, now=facts.now, blocked=blocked).offers
         ]
 
     def decide(self) -> tuple[Facts, Plan, tuple[Rent, ...]]:

@@ -131,6 +131,53 @@ def test_more_instances_beat_a_faster_one():
     assert {c.offer.id for c in choose(pool, Wanted(instances=2, budget=micro(0.6)))} == {2, 3}
 
 
+preferring = pools(machines=9, rates=st.floats(40, 100)).flatmap(
+    lambda pool: st.lists(st.booleans(), min_size=len(pool), max_size=len(pool)).map(
+        lambda marks: [replace(c, preferred=mark) for c, mark in zip(pool, marks, strict=True)]
+    )
+)
+
+
+@settings(max_examples=300)
+@given(preferring, st.integers(1, 5), st.integers(0, 3_000_000))
+def test_preferred_machines_are_taken_wherever_no_instance_is_lost_for_them(pool, instances, budget):
+    """A target of instances gets as many as ever, and no preferred offer is left that could stand for another."""
+    wanted = Wanted(instances=instances, budget=budget)
+    chosen = choose(pool, wanted)
+    assert allowed(chosen, wanted)
+    assert len(chosen) == max(map(len, subsets(pool, wanted)))
+    for other in (c for c in chosen if not c.preferred):
+        rest = tuple(c for c in chosen if c is not other)
+        assert not any(allowed((*rest, c), wanted) for c in pool if c.preferred and c not in chosen)
+
+
+@settings(max_examples=300)
+@given(preferring, st.floats(1, 400))
+def test_a_rate_is_reached_with_preferred_machines_first_and_none_too_many(pool, rate):
+    """A target of rate is reached if it can be, by preferred machines alone if they can, and nothing is superfluous."""
+    wanted = Wanted(rate=rate, budget=10**9)
+    chosen = choose(pool, wanted)
+    if sum(c.rate for c in pool) >= rate:
+        assert sum(c.rate for c in chosen) >= rate - 1e-6
+        assert all(sum(c.rate for c in chosen if c is not left) < rate for left in chosen)
+    if sum(c.rate for c in pool if c.preferred) >= rate:
+        assert all(c.preferred for c in chosen)
+
+
+def test_a_preferred_machine_wins_against_a_faster_and_cheaper_one():
+    """Of two that fit, the preferred one is rented, though the other is better value."""
+    pool = [replace(candidate(1, 0.4, 55), preferred=True), candidate(2, 0.3, 65)]
+    assert [c.offer.id for c in choose(pool, Wanted(instances=1, budget=micro(1)))] == [1]
+    assert [c.offer.id for c in choose(pool, Wanted(rate=50, budget=micro(1)))] == [1]
+
+
+def test_no_instance_is_given_up_for_a_preferred_machine():
+    """Where the budget buys two others or one that is preferred, it buys two."""
+    pool = [replace(candidate(1, 0.6, 60), preferred=True), candidate(2, 0.3), candidate(3, 0.3)]
+    assert {c.offer.id for c in choose(pool, Wanted(instances=2, budget=micro(0.6)))} == {2, 3}
+    assert {c.offer.id for c in choose(pool, Wanted(rate=120, budget=micro(0.6)))} == {2, 3}
+
+
 @pytest.mark.parametrize(
     "wanted", [Wanted(), Wanted(instances=3), Wanted(rate=math.inf), Wanted(rate=-1.0, budget=10**9)]
 )

@@ -8,7 +8,7 @@ from controller.model.market import Offer
 from controller.model.money import micro
 from controller.model.reasons import Reason
 from controller.plan.offers import sift
-from tests.plan.conftest import fleet
+from tests.plan.conftest import NOW, fleet
 
 REQUIRE = {
     "reliability": 0.97,
@@ -44,9 +44,9 @@ FIT = Offer(
 )
 
 
-def fell(offer, spec=STRICT, blocked=None):
+def fell(offer, spec=STRICT, blocked=None, now=NOW):
     """At which step an offer fell, None if it is kept."""
-    sifted = sift([offer], spec=spec, shape=spec.shapes[0], blocked=lambda _: blocked)
+    sifted = sift([offer], spec=spec, shape=spec.shapes[0], now=now, blocked=lambda _: blocked)
     assert len(sifted.offers) + sum(sifted.rejected.values()) == 1
     return next(iter(sifted.rejected), None)
 
@@ -102,6 +102,24 @@ def test_experience_is_asked_last():
     """What our own experience holds against an offer counts only where the market's own words do not."""
     assert fell(FIT, blocked=Reason.KNOWN_SLOW) is Reason.KNOWN_SLOW
     assert fell(replace(FIT, cuda=None), blocked=Reason.KNOWN_SLOW) is Reason.CUDA
+
+
+def test_a_machine_is_avoided_until_the_pin_expires():
+    """Offers of a machine that the manifest avoids are turned away to the last second, and of no other machine."""
+    pins = {"avoid": ({"id": 2, "reason": "disk errors", "until": "2027-01-31"},)}
+    spec = fleet(machines=pins).spec
+    expiry = spec.machines.avoid[0].expires_at
+    assert fell(FIT, spec, now=expiry - 1) is Reason.AVOIDED
+    assert fell(FIT, spec, now=expiry) is None
+    assert fell(replace(FIT, machine_id=3), spec, now=expiry - 1) is None
+    assert fell(replace(FIT, gpu="H100 SXM"), spec, now=expiry - 1) is Reason.WRONG_GPU
+
+
+def test_a_preferred_machine_must_meet_every_condition():
+    """To be preferred spares an offer no condition, and none of our experience."""
+    spec = fleet(require={"ramGiB": 256}, machines={"prefer": ({"id": 2, "reason": "fast"},)}).spec
+    assert fell(FIT, spec) is Reason.MEMORY
+    assert fell(replace(FIT, ram_gib=256.0), spec, blocked=Reason.KNOWN_SLOW) is Reason.KNOWN_SLOW
 
 
 def test_without_a_cap_of_its_own_a_shape_is_capped_by_the_budget():
