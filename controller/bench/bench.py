@@ -1,23 +1,23 @@
-"""The jobs on one rented instance: prepare it, measure it, start and quiesce its production. Called by the loop.
+"""The jobs on one rented instance: prepare and measure it, start, read and quiesce its production. Called by the loop.
 
 Each job opens its own connection, returns a Result whatever happens, and decides nothing about fleets. Cancelling a job
 ends what it runs on the instance, and nothing else there.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
-from controller.bench.command import Limits
-from controller.bench.conditions import Conditions, Sizing, size
-from controller.bench.rates import Reading
+from controller.bench.measuring import Attempt, checked, measure, variables, well
+from controller.bench.memory import size
+from controller.bench.progress import STRETCH, Limits
 from controller.bench.reach import Reattach, reach
 from controller.bench.readers import reader_of
 from controller.bench.remote import Clock, Connect
-from controller.bench.session import Ended, Session
-from controller.bench.work import Result, Target, Work
+from controller.bench.session import Session
+from controller.bench.work import RanOut, Result, Target, Work
 from controller.model.faults import Fault, Refused
-from controller.model.instance import Run
+from controller.model.instance import RunKind
 from controller.model.reasons import Reason
 
 Progress = Callable[[str], None]
@@ -30,16 +30,7 @@ class Patience:
     reach_s: float = 600.0  # until an instance lets us in
     stall_s: float = 600.0  # of silence, before a preparation counts as stalled
     start_s: float = 300.0  # for the start command to return
-
-
-@dataclass(slots=True)
-class _Attempt:
-    """What is known of a measurement so far."""
-
-    started_at: float
-    conditions: Conditions = field(default_factory=Conditions)
-    sizing: Sizing | None = None
-    reading: Reading = field(default_factory=Reading)
+    read_s: float = 120.0  # for production to be reached, and as long again for its rate to be printed
 
 
 def unheard(_line: str) -> None:
@@ -89,7 +80,8 @@ class Bench:
                 limits=Limits(
                     timeout_s=work.prepare_timeout_s,
                     timeout=Reason.PREPARE_TIMEOUT,
-                    stall_s=self._patience.stall_s,
+                    stretch=STRETCH,
+                    silence_s=self._patience.stall_s,
                     stall=Reason.PREPARE_STALLED,
                 ),
                 variables={"GPU_COUNT": work.gpu_count},
@@ -98,43 +90,55 @@ class Bench:
             if done_when and not ended.said:
                 raise Refused(Reason.PREPARE_FAILED, f"ended, and no line was {work.done_when!r}: {ended.log.tail}")
             if not done_when:
-                _check(ended, Reason.PREPARE_FAILED)
+                well(ended, Reason.PREPARE_FAILED)
             return ended.log.tail
 
         return await self._job(self._session(target, work, progress), target, steps)
 
     async def measure(
-        self, target: Target, work: Work, *, progress: Progress = unheard, concurrency_limit: int | None = None
+        self, target: Target, work: Work, *, progress: Progress = unheard, ran_out: RanOut = ()
     ) -> Result:
-        """Run the benchmark once, as wide as memory and `concurrency_limit` allow. The Result always has a Run.
+        """Run the benchmark once, as wide as memory and `ran_out` allow. The Result always has a Run.
 
-        Reasons: MEASURED; NO_RATE, OUT_OF_MEMORY, BENCHMARK_FAILED, BENCHMARK_TIMEOUT, HOST_FAULT, CONNECTION_LOST,
-        SSH_UNREACHABLE, SSH_REFUSED, HOST_KEY_CHANGED.
+        Reasons: MEASURED; NO_RATE, OUT_OF_MEMORY, BENCHMARK_FAILED, BENCHMARK_STALLED, BENCHMARK_TIMEOUT, HOST_FAULT,
+        CONNECTION_LOST, SSH_UNREACHABLE, SSH_REFUSED, HOST_KEY_CHANGED.
         """
-        attempt = _Attempt(self._clock.now())
+        attempt = Attempt(self._clock.now())
 
         async def steps(session: Session) -> str:
-            attempt.started_at = self._clock.now()
-            attempt.conditions = await session.conditions()
-            attempt.sizing = size(work, attempt.conditions, limit=concurrency_limit)
-            reader = reader_of(work)
-            ended = await session.run(
-                work.command,
-                limits=Limits(timeout_s=work.timeout_s, timeout=Reason.BENCHMARK_TIMEOUT),
-                variables=_variables(work, attempt.conditions, attempt.sizing),
-                read=reader.feed,
-            )
-            attempt.reading = _checked(ended, reader.result())
-            return attempt.reading.detail
+            return await measure(session, work, attempt, clock=self._clock, ran_out=ran_out)
 
         result = await self._job(self._session(target, work, progress), target, steps, done=Reason.MEASURED)
-        detail = "; ".join(text for text in (result.detail, attempt.conditions.note) if text)
-        run = self._run(target, work, attempt, reason=result.reason, detail=detail)
-        return Result(ok=result.ok, reason=result.reason, detail=detail, host_key=result.host_key, run=run)
+        return self._recorded(result, attempt, target, work)
 
-    async def start(
-        self, target: Target, work: Work, *, progress: Progress = unheard, concurrency_limit: int | None = None
-    ) -> Result:
+    async def read(self, target: Target, work: Work, *, progress: Progress = unheard, ran_out: RanOut = ()) -> Result:
+        """Read the rate of ordinary production, which goes on. The Result has a Run only if it is ok.
+
+        Reasons: MEASURED; NO_RATE, BENCHMARK_FAILED, BENCHMARK_TIMEOUT, of the command that reads, and as `measure`.
+        """
+        attempt = Attempt(self._clock.now(), kind=RunKind.PRODUCTION)
+
+        async def steps(session: Session) -> str:
+            attempt.conditions = found = await session.conditions()
+            attempt.sizing = size(work, found.ram_gib, ran_out=ran_out, warm=True)
+            reader = reader_of(work.production_format, pattern=work.production_pattern, wanted=work.unit)
+            attempt.started_at = self._clock.now()
+            ended = await session.run(
+                work.production_command,
+                limits=Limits(timeout_s=self._patience.read_s, timeout=Reason.BENCHMARK_TIMEOUT),
+                variables=variables(work, found, attempt.sizing),
+                read=reader.feed,
+            )
+            attempt.reading = checked(ended, reader.result())
+            return attempt.reading.detail
+
+        if not work.production_command:
+            return Result(ok=False, reason=Reason.NO_RATE, detail="no command reads the rate of production")
+        session = self._session(target, work, progress)
+        result = await self._job(session, target, steps, done=Reason.MEASURED, reach_s=self._patience.read_s)
+        return self._recorded(result, attempt, target, work) if result.ok else result
+
+    async def start(self, target: Target, work: Work, *, progress: Progress = unheard, ran_out: RanOut = ()) -> Result:
         """Start production, with the variables a benchmark sees. The command returns while production goes on.
 
         Reasons: PREPARED; START_FAILED, OUT_OF_MEMORY, HOST_FAULT, and those of reaching it.
@@ -142,12 +146,13 @@ class Bench:
 
         async def steps(session: Session) -> str:
             found = await session.conditions()
+            warm = found.warm or bool(work.warmup_command)
             ended = await session.run(
                 work.start,
                 limits=Limits(timeout_s=self._patience.start_s, timeout=Reason.START_FAILED),
-                variables=_variables(work, found, size(work, found, limit=concurrency_limit)),
+                variables=variables(work, found, size(work, found.ram_gib, ran_out=ran_out, warm=warm)),
             )
-            _check(ended, Reason.START_FAILED)
+            well(ended, Reason.START_FAILED)
             return "production started"
 
         if not work.start:
@@ -163,7 +168,7 @@ class Bench:
         async def steps(session: Session) -> str:
             limits = Limits(timeout_s=work.drain_seconds, timeout=Reason.START_FAILED)
             ended = await session.run(work.stop, limits=limits, variables={"GPU_COUNT": work.gpu_count})
-            _check(ended, Reason.START_FAILED)
+            well(ended, Reason.START_FAILED)
             return "production stopped"
 
         if not work.stop:
@@ -199,58 +204,10 @@ class Bench:
                 await session.remote.close()
         return Result(ok=ok, reason=reason, detail=session.redact(detail), host_key=session.host_key)
 
-    def _run(self, target: Target, work: Work, attempt: _Attempt, *, reason: Reason, detail: str) -> Run:
-        reading, found = attempt.reading, attempt.conditions
-        return Run(
-            id=self._new_id(),
-            nonce=target.nonce,
-            fleet=work.fleet,
-            machine_id=target.machine_id,
-            shape=work.shape,
-            workload=work.workload,
-            started_at=attempt.started_at,
-            ended_at=self._clock.now(),
-            reason=reason,
-            detail=detail,
-            rate=reading.rate,
-            unit=work.unit,
-            error=reading.error,
-            concurrency=attempt.sizing.concurrency if attempt.sizing else None,
-            count=reading.count,
-            ram_gib=found.ram_gib,
-            cpu_cores=found.cpu_cores,
-            gpu_uuid=found.gpu_uuid,
-            disturbed=reading.disturbed,
+    def _recorded(self, result: Result, attempt: Attempt, target: Target, work: Work) -> Result:
+        """The result with its Run."""
+        detail = attempt.detail(result.detail)
+        run = attempt.run(
+            target, work, run_id=self._new_id(), ended_at=self._clock.now(), reason=result.reason, detail=detail
         )
-
-
-def _variables(work: Work, found: Conditions, sizing: Sizing) -> Mapping[str, object]:
-    """What a benchmark or production sees, beside the fleet's own variables. Unknown: empty."""
-    return {
-        "GPU_COUNT": work.gpu_count,
-        "RAM_GIB": "" if found.ram_gib is None else int(found.ram_gib),
-        "CPU_CORES": found.cpu_cores or "",
-        "CONCURRENCY": sizing.concurrency,
-        "WARMUP": sizing.warmup,
-    }
-
-
-def _checked(ended: Ended, reading: Reading) -> Reading:
-    """The reading, if it is of a run that went well.
-
-    Raises:
-        Refused: HOST_FAULT, OUT_OF_MEMORY, BENCHMARK_FAILED or NO_RATE.
-    """
-    if ended.log.broken_gpu:
-        raise Refused(Reason.HOST_FAULT, ended.log.broken_gpu)
-    if (ended.status or reading.rate is None) and (sign := ended.log.no_memory(ended.status)):
-        raise Refused(Reason.OUT_OF_MEMORY, sign)
-    _check(ended, Reason.BENCHMARK_FAILED)
-    if reading.rate is None:
-        raise Refused(Reason.NO_RATE, f"{reading.detail}; last: {ended.log.tail}")
-    return reading
-
-
-def _check(ended: Ended, reason: Reason) -> None:
-    if ended.status:
-        raise Refused(reason, f"exit status {ended.status}: {ended.log.tail}")
+        return Result(ok=result.ok, reason=result.reason, detail=detail, host_key=result.host_key, run=run)

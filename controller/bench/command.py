@@ -1,20 +1,18 @@
-"""One command on an instance: watched for silence and for time, and ended with all it started if it is given up.
+"""One command on an instance: watched for how it gets on, and ended with all it started if it is given up.
 
 A command's first line tells its process id. Giving it up kills that process group and nothing else: never by name, for
 a name also fits the shell that looks for it. Called by `session`.
 """
 
 import asyncio
-import math
 import re
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import TypeVar
 
 from controller.bench.lines import Lines
+from controller.bench.progress import LOOK_S, Pace
 from controller.bench.remote import Clock, Remote
 from controller.model.faults import Fault, Refused
-from controller.model.reasons import Reason
 
 GRACE_S = 10.0  # for a command to end: after it said that it is done, and after a SIGTERM
 KILL_S = 20.0  # of the wall, for the instance to take a signal
@@ -24,44 +22,48 @@ T = TypeVar("T")
 _PID = re.compile(r"vastfleet-pid ([1-9]\d*)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How long a command may take, and how long it may be silent, in seconds of the clock; and what to call it then."""
-
-    timeout_s: float
-    timeout: Reason
-    stall_s: float = math.inf
-    stall: Reason = Reason.PREPARE_STALLED
-
-
 class Command:
     """One command, run once.
 
-    `hear` gets each line, and whether it came on stderr; it returns whether there is nothing more to wait for.
+    Args:
+        remote: where it runs.
+        clock: the controller's time.
+        pace: follows how it gets on, and says when to give it up.
+        hear: gets each line, and whether it came on stderr; returns whether there is nothing more to wait for.
+        tell: is told, now and then, of a command that stands still.
     """
 
-    def __init__(self, remote: Remote, *, clock: Clock, hear: Callable[[str, bool], bool]) -> None:
+    def __init__(
+        self,
+        remote: Remote,
+        *,
+        clock: Clock,
+        pace: Pace,
+        hear: Callable[[str, bool], bool],
+        tell: Callable[[str], None],
+    ) -> None:
         self._remote = remote
         self._clock = clock
+        self._pace = pace
         self._hear = hear
-        self._heard_at = clock.now()
+        self._tell = tell
         self._enough = asyncio.Event()
         self._pid: int | None = None
         self._status: int | None = None
         self._running: asyncio.Future[None] = asyncio.Future()
 
-    async def run(self, script: str, limits: Limits) -> int | None:
+    async def run(self, script: str) -> int | None:
         """Run a script to its end and return its exit status; None if it went on after `hear` had heard enough.
 
         If anything but its own end ends this, cancellation too, what runs remotely is ended first.
 
         Raises:
-            Refused: it was over its limits, by the names these have.
+            Refused: it was over its pace's limits, by the names these have.
             Retry: CONNECTION_LOST; it may still run, until `end` is called with another Remote.
         """
         self._running = asyncio.ensure_future(self._execute(script))
         try:
-            await until(self._running, self._enough.wait(), self._over(limits))
+            await until(self._running, self._enough.wait(), self._over())
             if self._enough.is_set():
                 await until(self._running, self._clock.sleep(GRACE_S))
             if self._running.done():
@@ -93,29 +95,37 @@ class Command:
             Lines(lambda line: self._take(line, is_error=False)),
             Lines(lambda line: self._take(line, is_error=True)),
         )
-        status = await self._remote.run(f"echo vastfleet-pid $$\n{script}", out=out.feed, err=err.feed)
+        status = await self._remote.run(f"echo vastfleet-pid $$\n{script}", out=self._into(out), err=self._into(err))
         out.close()
         err.close()
         self._status = status
 
+    def _into(self, lines: Lines) -> Callable[[str], None]:
+        """Takes output as it comes: what is no line yet shows already that the command is alive."""
+
+        def take(text: str) -> None:
+            lines.feed(text)
+            self._pace.touch(self._clock.now(), lines.begun)
+
+        return take
+
     def _take(self, line: str, *, is_error: bool) -> None:
-        self._heard_at = self._clock.now()
         if self._pid is None and not is_error and (match := _PID.fullmatch(line)):
             self._pid = int(match[1])
-        elif self._hear(line, is_error):
+            return
+        self._pace.hear(line, self._clock.now())
+        if self._hear(line, is_error):
             self._enough.set()
 
-    async def _over(self, limits: Limits) -> None:
-        """Return never; raise when a limit is passed."""
-        deadline = self._clock.now() + limits.timeout_s
+    async def _over(self) -> None:
+        """Return never; raise when it is to be given up."""
         while True:
             now = self._clock.now()
-            silent_until = self._heard_at + limits.stall_s
-            if now >= deadline:
-                raise Refused(limits.timeout, f"not done in {limits.timeout_s:.0f} s")
-            if now >= silent_until:
-                raise Refused(limits.stall, f"printed nothing for {limits.stall_s:.0f} s")
-            await self._clock.sleep(min(deadline, silent_until) - now)
+            if (late := self._pace.overdue(now)) is not None:
+                raise Refused(*late)
+            if stands := self._pace.standing(now):
+                self._tell(stands)
+            await self._clock.sleep(min(self._pace.look_at(now), now + LOOK_S) - now)
 
 
 def _unheard(_text: str) -> None:

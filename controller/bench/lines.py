@@ -20,6 +20,11 @@ class Lines:
         self._on_line = on_line
         self._begun = ""
 
+    @property
+    def begun(self) -> str:
+        """The line that has not ended yet, as it came."""
+        return self._begun
+
     def feed(self, text: str) -> None:
         """Take the next piece of output."""
         *whole, begun = _END.split(text)

@@ -10,12 +10,24 @@ from typing import Protocol
 
 _NUMBER = re.compile(r"[+-]?(?:\d+|\d{1,3}(?:,\d{3})+)(?:\.\d*)?(?:[eE][+-]?\d+)?|[+-]?\.\d+(?:[eE][+-]?\d+)?")
 _UNIT = re.compile(r"(?P<work>[^/\s]*)\s*(?:/|\bper\b)\s*(?P<time>\w+)")
-_PER_HOUR = {
-    **dict.fromkeys(("s", "sec", "second"), 3600.0),
-    **dict.fromkeys(("min", "m", "minute"), 60.0),
-    **dict.fromkeys(("h", "hr", "hour"), 1.0),
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:h|ms|m|s|us|µs|μs|ns))+")
+_PIECE = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|μs|ns)")
+_SECONDS = {
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
+    **dict.fromkeys(("min", "mins", "m", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600.0),
+    **dict.fromkeys(("us", "µs", "μs"), 1e-6),
+    "ms": 1e-3,
+    "ns": 1e-9,
 }
-_SCALE = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_PREFIX = re.compile(r"([KMGT]i(?=[Bb])|[kKMGT])(.+)")
+_SCALE = {
+    **dict.fromkeys(("k", "K"), 1e3),
+    "M": 1e6,
+    "G": 1e9,
+    "T": 1e12,
+    **{f"{prefix}i": 1024.0**power for power, prefix in enumerate("KMGT", start=1)},
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,49 +62,86 @@ def number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def seconds(text: str) -> float | None:
+    """The seconds of a duration such as 44.2s, 1m40.6s or 242µs, as Go and Rust print it; None if it is none."""
+    text = text.strip()
+    if not _DURATION.fullmatch(text):
+        return None
+    return sum(float(amount) * _SECONDS[unit] for amount, unit in _PIECE.findall(text))
+
+
 def reading(value: float | None, unit: str, *, wanted: str, evidence: str, error: float | None = None) -> Reading:
     """`value` in `unit` as a Reading in the unit `wanted`. No unit: it is in the wanted one."""
-    factor = 1.0 if not unit.strip() else conversion(unit, wanted)
-    if factor is None:
+    conversion = Conversion(1.0) if not unit.strip() else conversion_of(unit, wanted)
+    if conversion is None:
         return Reading(detail=f"cannot read {unit.strip()!r} as {wanted}: {evidence}")
-    if value is None or not 0.0 < value * factor < math.inf:
+    rate = None if value is None else conversion.of(value)
+    if rate is None or not 0.0 < rate < math.inf:
         return Reading(detail=f"not a rate: {evidence}")
-    return Reading(rate=value * factor, detail=evidence, error=error)
+    return Reading(rate=rate, detail=evidence, error=error)
 
 
-def conversion(unit: str, wanted: str) -> float | None:
-    """What a rate in `unit` is multiplied by to be in `wanted`; None if they do not measure the same work."""
-    given, asked = _parts(unit), _parts(wanted)
-    if given is None or asked is None:
-        return 1.0 if unit.strip() == wanted.strip() else None
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """From one unit to another. `each`: the first is time for each piece of work, so that less of it is more."""
+
+    factor: float
+    each: bool = False
+
+    def of(self, value: float) -> float | None:
+        """The value in the other unit; None if it is no rate."""
+        if self.each:
+            return self.factor / value if value > 0.0 else None
+        return value * self.factor
+
+
+def conversion_of(unit: str, wanted: str) -> Conversion | None:
+    """How a rate in `unit`, or a time for each in s/proof or s, becomes one in `wanted`; None: it is of other work."""
+    asked = _parts(wanted)
+    if asked is None:
+        return Conversion(1.0) if unit.strip() == wanted.strip() else None
+    given = _parts(unit)
+    each = given is None
+    if given is None and (given := _each(unit)) is None:
+        return None
     scale = _work_scale(given[0], asked[0])
-    return None if scale is None else scale * given[1] / asked[1]
+    if scale is None:
+        return None
+    return Conversion(scale * asked[1] / given[1], each)
 
 
 def _parts(unit: str) -> tuple[str, float] | None:
-    """The work of a unit, and how many of it make one an hour."""
+    """The work of a unit, and in how many seconds that much of it is done."""
     match = _UNIT.fullmatch(unit.strip())
     if match is None:
         return None
-    time = match["time"].lower()
-    per_hour = _PER_HOUR.get(time) or _PER_HOUR.get(time.removesuffix("s"))
-    return None if per_hour is None else (match["work"].strip(), per_hour)
+    time = _time(match["time"])
+    return None if time is None else (match["work"].strip(), time)
+
+
+def _each(unit: str) -> tuple[str, float] | None:
+    """The same, of a time for each piece of work: s/proof, or only s."""
+    match = _UNIT.fullmatch(unit.strip())
+    time = _time(match["work"] if match else unit.strip())
+    return None if time is None else (match["time"] if match else "", time)
+
+
+def _time(word: str) -> float | None:
+    return _SECONDS.get(word) or _SECONDS.get(word.lower())
 
 
 def _work_scale(given: str, asked: str) -> float | None:
-    """A proof is proofs, GH is 1000 MH, and work that is not named is the work asked for."""
+    """A proof is proofs, GH is 1000 MH, GiB is 1024 MiB, and work that is not named is the work asked for."""
     if not given or _singular(given) == _singular(asked):
         return 1.0
-    (from_scale, from_work), (to_scale, to_work) = _scaled(given, asked), _scaled(asked, given)
-    return from_scale / to_scale if from_work == to_work else None
+    pairs = ((one, other) for one in _splits(given) for other in _splits(asked))
+    return next((one[0] / other[0] for one, other in pairs if one[1] == other[1]), None)
 
 
-def _scaled(work: str, other: str) -> tuple[float, str]:
-    """Split off a prefix such as M, but only where it prefixes the other's work."""
-    scale = _SCALE.get(work[:1])
-    if scale is None or work[1:] not in (other, other[1:]) or len(work) == 1:
-        return 1.0, work
-    return scale, work[1:]
+def _splits(work: str) -> list[tuple[float, str]]:
+    """A unit of work as it stands, and without a prefix such as M or Mi: its scale, and what is scaled."""
+    match = _PREFIX.fullmatch(work)
+    return [(1.0, work), *([(_SCALE[match[1]], match[2])] if match else [])]
 
 
 def _singular(work: str) -> str:

@@ -8,22 +8,22 @@ import re
 from typing import Any
 
 from controller.bench.cuzk import CuzkReader
-from controller.bench.rates import Reader, Reading, number, reading
-from controller.bench.work import Work
+from controller.bench.rates import Reader, Reading, number, reading, seconds
+from controller.bench.work import Format
 
 MATCHED = 2000  # characters of a line that a manifest's pattern is tried on: it may take the square of that
 EVIDENCE = 160  # characters of a line that are shown
 
 
-def reader_of(work: Work) -> Reader:
-    """A fresh reader for one run of the work's benchmark."""
-    match work.format:
+def reader_of(form: Format, *, pattern: str, wanted: str) -> Reader:
+    """A fresh reader for one run of a command that prints in this form."""
+    match form:
         case "cuzk":
-            return CuzkReader(wanted=work.unit)
+            return CuzkReader(wanted=wanted)
         case "json":
-            return JsonReader(wanted=work.unit)
+            return JsonReader(wanted=wanted)
         case "regex":
-            return RegexReader(wanted=work.unit, pattern=work.pattern)
+            return RegexReader(wanted=wanted, pattern=pattern)
 
 
 class JsonReader:
@@ -63,7 +63,10 @@ class JsonReader:
 
 
 class RegexReader:
-    """Takes the last match of a pattern with a group `rate` and perhaps a group `unit`."""
+    """Takes the last match of a pattern with a group `rate` and perhaps a group `unit`.
+
+    A rate that is a duration, such as 1m40.6s, is the time for each piece of work.
+    """
 
     def __init__(self, *, wanted: str, pattern: str) -> None:
         self._wanted = wanted
@@ -81,6 +84,8 @@ class RegexReader:
         if self._last is None:
             return Reading(detail="no line matches the pattern")
         evidence, rate, unit = self._last
+        if not unit.strip() and (each := seconds(rate)) is not None:
+            return reading(each, "s", wanted=self._wanted, evidence=evidence)
         return reading(number(rate), unit, wanted=self._wanted, evidence=evidence)
 
 

@@ -7,14 +7,15 @@ import asyncio
 import contextlib
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.bench import conditions
-from controller.bench.command import Command, Limits
+from controller.bench.command import Command
 from controller.bench.conditions import Conditions
 from controller.bench.lines import Lines, redact
 from controller.bench.log import Log
+from controller.bench.progress import Limits, Pace
 from controller.bench.readers import MATCHED
 from controller.bench.remote import Clock, Connect, Remote
 from controller.bench.work import Target, Work
@@ -24,6 +25,7 @@ from controller.model.reasons import Reason
 ANSWER_S = 60.0  # of the wall, for a question such as nproc; a broken GPU's driver may never answer
 SWEEP_S = 60.0  # of the wall
 ANSWER_LINES = 200
+FILE = "vastfleet-file"
 SHORTEST_SECRET = 4  # characters; shorter values of env are settings, and occur everywhere
 
 
@@ -44,7 +46,7 @@ class Session:
         work: whose variables scripts see, and whose secrets nobody does.
         connect: opens another Remote when this one is lost with a command under way.
         clock: the controller's time.
-        progress: gets each line the instance prints.
+        progress: gets each line the instance prints, after how far it is.
     """
 
     def __init__(
@@ -86,7 +88,13 @@ class Session:
             Refused: it was over its limits; what it last printed is in the text.
             Retry: CONNECTION_LOST.
         """
-        log = Log(progress=self._progress, redact=self.redact)
+        pace = Pace(limits, now=self._clock.now())
+
+        def tell(line: str) -> None:
+            far = pace.said(self._clock.now())
+            self._progress(f"{far} | {line}" if far else line)
+
+        log = Log(progress=tell, redact=self.redact)
         found = False
 
         def hear(line: str, is_error: bool) -> bool:  # noqa: FBT001 - called by position, by Command alone
@@ -99,13 +107,13 @@ class Session:
 
         script = f"{exports(self._work.env)}{exports(variables)}{command}"
         try:
-            status = await self._carry_out(script, limits, hear)
+            status = await self._carry_out(script, pace, hear)
         except Fault as fault:
             raise type(fault)(fault.reason, f"{fault}; last: {log.tail}") from fault
         return Ended(status, log, found)
 
-    async def ask(self, question: str) -> tuple[int, list[str]]:
-        """Run a short command without variables and return its exit status and what it printed.
+    async def ask(self, question: str, *, only: re.Pattern[str] | None = None) -> tuple[int, list[str]]:
+        """Run a short command without variables; its exit status and what it printed, or the lines with `only`.
 
         Its time is the wall's: an answer takes what the network takes, however fast the clock runs.
 
@@ -114,7 +122,12 @@ class Session:
             Retry: CONNECTION_LOST.
         """
         answer: list[str] = []
-        lines = Lines(lambda line: answer.append(line) if len(answer) < ANSWER_LINES else None)
+
+        def keep(line: str) -> None:
+            if len(answer) < ANSWER_LINES and (only is None or only.search(line[:MATCHED])):
+                answer.append(line)
+
+        lines = Lines(keep)
         try:
             async with asyncio.timeout(ANSWER_S):
                 status = await self._open().run(question, out=lines.feed, err=lambda _text: None)
@@ -123,6 +136,33 @@ class Session:
         lines.close()
         return status, answer
 
+    async def attempt(self, question: str, *, only: re.Pattern[str] | None = None) -> tuple[int | None, list[str]]:
+        """Ask what need not be known. Status None: there was no answer."""
+        try:
+            return await self.ask(question, only=only)
+        except Fault:
+            return None, []
+
+    async def files(self, paths: Sequence[str]) -> dict[str, list[str]]:
+        """The lines of some short files, in one question; of one that cannot be read, none. Raises as `ask` does."""
+        question = "\n".join(f'echo\necho {FILE} {place}\ncat "{path}"' for place, path in enumerate(paths))
+        found: dict[str, list[str]] = {path: [] for path in paths}
+        path = ""
+        for line in (await self.ask(question))[1]:
+            name, _, place = line.partition(" ")
+            if name == FILE and place.isdecimal() and int(place) < len(paths):
+                path = paths[int(place)]
+            elif path:
+                found[path].append(line)
+        return found
+
+    async def attempt_files(self, paths: Sequence[str]) -> dict[str, list[str]]:
+        """The same, of what need not be known: of all, none, if there was no answer."""
+        try:
+            return await self.files(paths)
+        except Fault:
+            return {}
+
     async def conditions(self) -> Conditions:
         """What the instance has.
 
@@ -130,17 +170,26 @@ class Session:
             Refused: HOST_FAULT, GPUs are missing or do not answer.
             Retry: CONNECTION_LOST.
         """
-        memory = [(await self.ask(f"cat {path}"))[1] for path in (*conditions.RAM_LIMITS, conditions.MEMINFO)]
-        cores = (await self.ask("nproc"))[1], (await self.ask(f"cat {conditions.CPU_LIMIT}"))[1]
-        uuids, note = conditions.gpus(*await self.ask(conditions.GPUS), expected=self._work.gpu_count)
+        files = await self.files(conditions.FILES)
+        boot = conditions.boot(files)
         return Conditions(
-            ram_gib=conditions.ram_gib(memory), cpu_cores=conditions.cpu_cores(*cores), gpu_uuid=uuids, note=note
+            ram_gib=conditions.ram_gib(files),
+            cpu_cores=conditions.cpu_cores((await self.ask(conditions.CORES))[1], files),
+            gpus=conditions.gpus(*await self.ask(conditions.GPUS), expected=self._work.gpu_count),
+            driver=conditions.driver(*await self.ask(conditions.DRIVER)),
+            boot=boot,
+            warm=bool(boot) and files[conditions.WARM] == [boot],
         )
 
-    async def _carry_out(self, script: str, limits: Limits, hear: Callable[[str, bool], bool]) -> int | None:
-        command = Command(self._open(), clock=self._clock, hear=hear)
+    async def warmed(self, boot: str) -> None:
+        """Leave word in the container that it is warm, for as long as it is not started anew."""
+        if boot:
+            await self.attempt(f'echo {boot} > "{conditions.WARM}"')
+
+    async def _carry_out(self, script: str, pace: Pace, hear: Callable[[str, bool], bool]) -> int | None:
+        command = Command(self._open(), clock=self._clock, pace=pace, hear=hear, tell=self._progress)
         try:
-            return await command.run(script, limits)
+            return await command.run(script)
         except Retry:
             await self._sweep(command)
             raise

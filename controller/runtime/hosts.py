@@ -35,6 +35,8 @@ class BenchHosts:
             machine_id=instance.machine_id,
             endpoints=order.endpoints,
             host_key=instance.host_key,
+            gpu_fraction=instance.gpu_fraction,
+            neighbours=order.neighbours,
         )
         result = await self._job(order, target, work, progress)
         return JobEnd(
@@ -47,7 +49,7 @@ class BenchHosts:
         )
 
     async def _job(self, order: Order, target: Target, work: Work, progress: Callable[[str], None]) -> Result:
-        bench, width = self._bench, order.concurrency_limit
+        bench, ran_out = self._bench, order.ran_out
         match order.job:
             case "prepare":
                 return await bench.prepare(target, work, progress=progress)
@@ -56,9 +58,11 @@ class BenchHosts:
                     quiesced = await bench.quiesce(target, work, progress=progress)
                     if not quiesced.ok:
                         return quiesced
-                return await bench.measure(target, work, progress=progress, concurrency_limit=width)
+                return await bench.measure(target, work, progress=progress, ran_out=ran_out)
+            case "read":
+                return await bench.read(target, work, progress=progress, ran_out=ran_out)
             case "start":
-                return await bench.start(target, work, progress=progress, concurrency_limit=width)
+                return await bench.start(target, work, progress=progress, ran_out=ran_out)
             case "quiesce":
                 return await bench.quiesce(target, work, progress=progress)
         raise AssertionError(f"no such job: {order.job}")
@@ -82,6 +86,7 @@ def work_of(fleet: Fleet, shape_key: str, *, env: Mapping[str, str]) -> Work:
         shape=shape_key,
         workload=spec.workload(),
         gpu_count=gpu_count,
+        image=spec.instance.image,
         unit=benchmark.unit,
         command=benchmark.command,
         format=benchmark.format,
@@ -92,6 +97,11 @@ def work_of(fleet: Fleet, shape_key: str, *, env: Mapping[str, str]) -> Work:
         prepare_command=benchmark.prepare.command,
         prepare_timeout_s=benchmark.prepare.timeout_minutes * 60,
         done_when=benchmark.prepare.done_when,
+        warmup_command=benchmark.warm_up.command,
+        warmup_timeout_s=benchmark.warm_up.timeout_minutes * 60,
+        production_command=benchmark.production.command,
+        production_format=benchmark.production.format,
+        production_pattern=benchmark.production.pattern,
         start=spec.instance.start,
         stop=spec.instance.stop,
         drain_seconds=spec.instance.drain_seconds,

@@ -22,7 +22,17 @@ SECRET = "MARKER-hunter2-MARKER"
 BANNER = "Welcome to vast.ai. If authentication fails, try again after a few seconds, and double check your ssh key.\n"
 GPU = "NVIDIA GeForce RTX 4090, GPU-5d1f-{n}, 24564 MiB, {limit} W, 450.00 W\n"
 EXPORTS = re.compile(r"""export(?: \w+=(?:'[^']*'|"'"|[^\s'"])*)+\n""")
+FILE = re.compile(r"echo\necho (vastfleet-file \d+)\ncat \"([^\"]+)\"\n?")
+MARK = re.compile(r"echo (\S+) > \"([^\"]+)\"")
+WARM = "$HOME/.vastfleet-warm"
 MEMORY_MAX = "/sys/fs/cgroup/memory.max"
+MEMORY_EVENTS = "/sys/fs/cgroup/memory.events"
+CPU_STAT = "/sys/fs/cgroup/cpu.stat"
+BOOT = {
+    "/proc/sys/kernel/random/boot_id": "2f1b7c1e-6a0d-4c3e-9d1b-0f7a5b8c9d0e\n",
+    "/proc/1/stat": "1 (a (b) c) S 0 1 1 0 -1 4194560 1 1 0 0 1 1 0 0 20 0 1 0 4711 4500000 850 0\n",
+}
+BOOTED = "2f1b7c1e-6a0d-4c3e-9d1b-0f7a5b8c9d0e/4711"
 MEMINFO = "/proc/meminfo"
 
 
@@ -70,6 +80,11 @@ class Host:
             MEMINFO: "MemTotal:       528280984 kB\nMemFree: 1 kB\n",
             "/sys/fs/cgroup/cpu.max": "max 100000\n",
         }
+        self.answers: dict[str, tuple[int, str]] = {
+            "dmesg": (1, ""),
+            "nvidia-smi --query-gpu=driver_version": (0, "580.65.06\n"),
+            "nvidia-smi --query-gpu=temperature.gpu": (0, "71, 0x0000000000000004\n"),
+        }  # by how the question begins
         self.nproc = "32\n"
         self.gpus: tuple[int, str] = (0, GPU.format(n=0, limit="450.00"))
         self.commands: list[str] = []
@@ -129,20 +144,27 @@ class Host:
         while exports := EXPORTS.match(text):
             process.env |= dict(word.partition("=")[::2] for word in shlex.split(exports[0])[1:])
             text = text[exports.end() :]
-        words = text.split()
-        match words:
-            case ["cat", path]:
-                process.out(self.files.get(path, ""))
-                return 0 if path in self.files else 1
+        answer = self._answer(text)
+        if answer is not None:
+            process.out(answer[1])
+            return answer[0]
+        match text.split():
             case ["nproc"]:
                 process.out(self.nproc)
                 return 0
-            case ["nvidia-smi", *_]:
-                process.out(self.gpus[1])
-                return self.gpus[0]
             case ["kill", signal, group]:
                 return self._kill(signal.removeprefix("-"), int(group.removeprefix("-")))
         return await self.programs[text](process)
+
+    def _answer(self, text: str) -> tuple[int, str] | None:
+        """The answer to a short question, or None if it is none."""
+        if FILE.match(text):
+            return 1, "".join(f"\n{mark}\n{self.files.get(path, '')}" for mark, path in FILE.findall(text))
+        if mark := MARK.fullmatch(text):
+            self.files[mark[2]] = f"{mark[1]}\n"
+            return 0, ""
+        known = next((answer for question, answer in self.answers.items() if text.startswith(question)), None)
+        return self.gpus if known is None and text.startswith("nvidia-smi") else known
 
     def _kill(self, signal: str, pid: int) -> int:
         if pid not in self.running:

@@ -39,20 +39,21 @@ async def test_measure_makes_a_run_with_its_conditions(bed: Bed):
 
 
 @pytest.mark.parametrize(
-    ("memory", "gpus", "limit", "expected"),
+    ("memory", "gpus", "ran_out", "expected"),
     [
-        (128 * 1024**3, 1, None, (4, 1)),
-        (130 * 1024**3, 1, None, (5, 5)),
-        (500 * 1024**3, 1, None, (5, 5)),
-        (500 * 1024**3, 2, None, (10, 10)),
-        (106 * 1024**3, 1, None, (1, 1)),
-        (500 * 1024**3, 1, 2, (2, 1)),
-        (500 * 1024**3, 1, 99, (5, 1)),
-        ("max", 2, None, (10, 10)),
+        (128 * 1024**3, 1, (), (4, 1)),
+        (130 * 1024**3, 1, (), (5, 5)),
+        (500 * 1024**3, 1, (), (5, 5)),
+        (500 * 1024**3, 2, (), (10, 10)),
+        (106 * 1024**3, 1, (), (1, 1)),
+        (500 * 1024**3, 1, ((500, 5),), (2, 1)),
+        (500 * 1024**3, 1, ((490, 5), (None, 4), (128, 1)), (2, 1)),
+        (500 * 1024**3, 1, ((480, 2),), (5, 5)),
+        ("max", 2, (), (10, 10)),
     ],
 )
-async def test_concurrency_fits_the_memory(bed: Bed, memory, gpus, limit, expected):
-    """The benchmark runs as wide as the container's memory holds, five a GPU at most, and warms up in keeping."""
+async def test_concurrency_fits_the_memory(bed: Bed, memory, gpus, ran_out, expected):
+    """A benchmark is as wide as memory holds, five a GPU at most, half of what ran out before; so is its warm-up."""
     seen: dict[str, str] = {}
 
     async def bench(process: Process) -> int:
@@ -63,7 +64,7 @@ async def test_concurrency_fits_the_memory(bed: Bed, memory, gpus, limit, expect
     bed.host.programs["bench"] = bench
     bed.host.files[MEMORY_MAX] = f"{memory}\n"
     bed.host.gpus = (0, "".join(GPU.format(n=n, limit="450.00") for n in range(gpus)))
-    done = await bed.bench().measure(bed.target(), work(gpu_count=gpus), concurrency_limit=limit)
+    done = await bed.bench().measure(bed.target(), work(gpu_count=gpus), ran_out=ran_out)
     assert (run_of(done).concurrency, seen["GPU_COUNT"]) == (expected[0], str(gpus))
     assert (int(seen["CONCURRENCY"]), int(seen["WARMUP"])) == expected
     assert (seen["CPU_CORES"], seen["TOKEN"], seen["LEVEL"]) == ("32", SECRET, "3")

@@ -31,7 +31,7 @@ async def test_start_sees_what_the_benchmark_saw(bed: Bed):
         return 0
 
     bed.host.programs["prove &"] = start
-    done = await bed.bench().start(bed.target(), work(start="prove &"), concurrency_limit=2)
+    done = await bed.bench().start(bed.target(), work(start="prove &"), ran_out=((128.0, 4),))
     assert (done.ok, done.run) == (True, None)
     assert (seen["CONCURRENCY"], seen["TOKEN"]) == ("2", SECRET)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from controller.bench.cuzk import CuzkReader
 from controller.bench.lines import LONGEST, Lines, redact
-from controller.bench.rates import Reader, Reading, conversion, number
+from controller.bench.rates import Reader, Reading, conversion_of, number, seconds
 from controller.bench.readers import MATCHED, JsonReader, RegexReader
 
 BATCH = """\
@@ -140,7 +140,10 @@ def test_cuzk_zero_walls():
         ('{"rate": ' + "9" * 5000 + "}", None),
         ('{"a":' * 20_000, None),
         ('{"rate": 61.4, "unit": "tokens/s"}', None),
-        ('{"rate": 61.4, "unit": "s/proof"}', None),
+        ('{"rate": 60, "unit": "s/proof"}', 60.0),
+        ('{"rate": 0, "unit": "s/proof"}', None),
+        ('{"rate": -60, "unit": "s/proof"}', None),
+        ('{"rate": 60, "unit": "s/token"}', None),
         ('{"rate": 61.4', None),
         ("rate: 61.4", None),
         ("", None),
@@ -221,14 +224,63 @@ def test_ok_without_a_rate_is_no_rate():
         ("mH/s", "H/s", None),
         ("proofs/day", "proofs/h", None),
         ("GH/s", "proofs/s", None),
+        ("GiB/s", "MiB/s", 1024),
+        ("GB/s", "MB/s", 1000),
+        ("MiB/s", "MB/s", 1.048576),
+        ("proofs/ms", "proofs/s", 1000),
         ("kernels/s", "ernel/s", None),
-        ("s/proof", "proofs/h", None),
         ("proofs", "proofs/h", None),
+        ("", "proofs/h", None),
     ],
 )
 def test_conversion(unit, wanted, factor):
-    """Units of the same work convert among seconds, minutes, hours and prefixes; all else does not."""
-    assert conversion(unit, wanted) == (None if factor is None else pytest.approx(factor))
+    """Units of the same work convert among times and prefixes, decimal or binary; all else does not."""
+    found = conversion_of(unit, wanted)
+    if factor is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert (found.factor, found.each) == (pytest.approx(factor), False)
+
+
+@pytest.mark.parametrize(
+    ("each", "unit", "wanted", "rate"),
+    [
+        (60.2, "s/proof", "proofs/h", 59.8),
+        (46, "ms/prove", "proves/s", 21.74),
+        (1.5, "min/proof", "proofs/h", 40),
+        (0.00149316052, "s/proof", "proofs/s", 669.7),
+        (44.2, "s", "proofs/h", 81.4),
+        (2, "s/GiB", "MiB/s", 512),
+        (0, "s/proof", "proofs/h", None),
+        (-1, "s/proof", "proofs/h", None),
+    ],
+)
+def test_time_for_each(each, unit, wanted, rate):
+    """A time for each piece of work is the inverse of a rate: less of it is more."""
+    found = conversion_of(unit, wanted)
+    assert found is not None
+    assert found.of(each) == (None if rate is None else pytest.approx(rate, rel=1e-3))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1m40.626541161s", 100.626541161),
+        ("3h3m16.757401329s", 10_996.757401329),
+        ("332.897593ms", 0.332897593),
+        ("242.142µs", 242.142e-6),
+        ("4.899μs", 4.899e-6),
+        ("44.2s", 44.2),
+        ("44.2", None),
+        ("1m40", None),
+        ("nans", None),
+        ("", None),
+    ],
+)
+def test_durations(text, expected):
+    """Durations as Go and Rust print them are read to the last unit, and what is none is not."""
+    assert seconds(text) == (None if expected is None else pytest.approx(expected))
 
 
 @given(st.text(max_size=30))
