@@ -101,4 +101,4 @@ def test_every_example_is_a_manifest(file: Path) -> None:
 
 def test_the_examples_can_be_run_side_by_side() -> None:
     """The examples' directory is itself a set of fleets with names of their own."""
-    assert {"provers", "minimal", "by-rate", "own-benchmark", "day", "night"} <= set(names(EXAMPLES))
+    assert {"provers", "minimal", "by-rate", "own-benchmark", "day", "night", "steady"} <= set(names(EXAMPLES))
