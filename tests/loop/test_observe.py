@@ -167,3 +167,17 @@ async def test_the_funnel_counts_what_the_budget_leaves_out(observer, room):
     candidates, market = await observer.market(found, plan(found))
     assert [c.offer.id for c in candidates] == [1]
     assert market.rejected == {Reason.BUDGET_EXHAUSTED: 2}
+
+
+async def test_the_market_knows_the_manifests_machines(observer, room):
+    """Offers of an avoided machine are turned away and counted, and those of a preferred one are marked."""
+
+    async def search(_query):
+        return tuple(offer(number, 0.2, machine_id=number, disk_gib=99) for number in (1, 2, 3))
+
+    room.provider.search = search
+    pins = {"avoid": ({"id": 1, "reason": "disk errors"},), "prefer": ({"id": 2, "reason": "close by"},)}
+    found = facts(instance(1), fleet=fleet(machines=pins))
+    candidates, market = await observer.market(found, plan(found))
+    assert {c.offer.id: c.preferred for c in candidates} == {2: True, 3: False}
+    assert market.rejected == {Reason.AVOIDED: 1}
