@@ -25,7 +25,7 @@ TRACKS = 16
 TEMPLATES = 32
 TRIED = 400  # characters of a line in which figures are looked for
 
-_PERCENT = re.compile(r"(?<![\d.,])(\d{1,3}(?:\.\d{1,6})?) ?%")
+_PERCENT = re.compile(r"(?<![\d,])(?<!\d\.)(\d{1,3}(?:\.\d{1,6})?) ?%")
 _COUNT = re.compile(r"\[ {0,8}(\d{1,9})/(\d{1,9})\]")
 _SIZES = re.compile(r"(?<![\d.])(\d{1,12}(?:\.\d{1,6})?) ?([kKMGT]?i?B)? ?/ ?(\d{1,12}(?:\.\d{1,6})?) ?([kKMGT]?i?B)\b")
 _NO_LETTERS = re.compile(r"[\W\d_]+")
