@@ -208,7 +208,7 @@ class Bed:
     dead_port: int
     progress: list[str] = field(default_factory=list)
 
-    def target(self, *ports: int, host_key: str | None = None) -> Target:
+    def target(self, *ports: int, host_key: str | None = None, **more: Any) -> Target:
         """Direct, then proxy, on these ports; the host's own by default."""
         endpoints = zip(("direct", "proxy"), ports or (self.port,), strict=False)
         return Target(
@@ -216,6 +216,7 @@ class Bed:
             instance_id=36717044,
             machine_id=7,
             host_key=host_key,
+            **more,
             endpoints=tuple(Endpoint(route=route, host="127.0.0.1", port=port) for route, port in endpoints),  # type: ignore[arg-type]
         )
 

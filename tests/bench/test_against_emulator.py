@@ -94,7 +94,7 @@ Rent = Callable[..., Awaitable[Rented]]
 async def rent() -> AsyncIterator[Rent]:
     made: list[Rented] = []
 
-    async def one(*, known_key: bool = True, **fields: Any) -> Rented:
+    async def one(*, known_key: bool = True, gpus: int = 1, ram_mib: int = 140_000, **fields: Any) -> Rented:
         scenario = Scenario.model_validate({"limits": {"enabled": False}, "attachSeconds": ATTACH_S, **fields})
         emulator = Emulator(clock=LoopClock(1_800_000_000.0), scenario=scenario)
         emulator.open_ssh()
@@ -104,7 +104,7 @@ async def rent() -> AsyncIterator[Rent]:
         )
         if known_key:
             await http.post("/api/v0/ssh/", json={"ssh_key": public()})
-        wanted = {"gpu_name": {"eq": "RTX 4090"}, "num_gpus": {"eq": 1}, "cpu_ram": {"gte": 140_000}}
+        wanted = {"gpu_name": {"eq": "RTX 4090"}, "num_gpus": {"eq": gpus}, "cpu_ram": {"gte": ram_mib}}
         offers = (await http.post("/api/v0/bundles/", json=wanted)).json()["offers"]
         order = {"client_id": "me", "image": "example/prover:1", "disk": 60, "runtype": "ssh_direc ssh_proxy"}
         answer = (await http.put(f"/api/v0/asks/{offers[0]['id']}/", json=order)).json()
@@ -206,3 +206,104 @@ async def test_cancelled_measurement_leaves_nothing_behind(rent: Rent):
     with pytest.raises(asyncio.CancelledError):
         await job
     assert rented.emulator.world.proving[rented.contract.slot.machine_id] == 0
+
+
+COLD: dict[str, Any] = {
+    "market": {"offers": 0, "machines": [{"model": "RTX 4090", "gpus": 2, "ramGib": 75}]},
+    "prover": {"baseGib": 40, "perProofGib": 3, "coldPerWorkerGib": 6},
+    "gpus": 2,
+    "ram_mib": 70_000,
+}
+NARROW = {"gpu_count": 2, "reserve_gib": 40, "per_proof_gib": 3, "warmup_command": "cuzk-bench warm-up"}
+
+
+async def test_cold_cache_of_two_gpus_is_warmed_up_narrow(rent: Rent):
+    """75 GiB that a wide run overruns while the cache is cold are enough for one warmed up narrow, then run wide."""
+    rented = await rent(**COLD)
+    measured = await rented.bench.measure(rented.target(), work(**NARROW), progress=rented.progress.append)
+    assert (measured.reason, measured.run is not None and measured.run.concurrency) == (Reason.MEASURED, 10)
+    assert rented.progress[0] == "warming up"
+    rented.progress.clear()
+    assert (await rented.bench.measure(rented.target(), work(**NARROW), progress=rented.progress.append)).ok
+    assert "warming up" not in rented.progress
+
+
+async def test_cold_cache_without_a_warm_up(rent: Rent):
+    """Without one the kill is recognised, also where the parent hides it; what ran out narrow is not run again."""
+    for troubles in ([], [{"kind": "quiet-oom"}]):
+        rented = await rent(**COLD, troubles=troubles)
+        bare = work(**{**NARROW, "warmup_command": ""})
+        ran_out: tuple[tuple[float | None, int], ...] = ()
+        widths: list[int] = []
+        while len(widths) < 9:
+            done = await rented.bench.measure(rented.target(), bare, ran_out=ran_out)
+            assert (done.reason, done.run is not None and done.run.rate) == (Reason.OUT_OF_MEMORY, None)
+            assert done.run is not None
+            if done.run.concurrency is None:
+                break
+            widths.append(done.run.concurrency)
+            ran_out = (*ran_out, (done.run.ram_gib, done.run.concurrency))
+        assert widths == [10, 5, 2, 1]
+        assert done.detail.endswith("raise require.ramGiB above 75")
+
+
+async def test_memory_overrun_wide_is_retried_narrower(rent: Rent):
+    """A benchmark that needs more than it declares is killed wide, and measured at half the width after that."""
+    rented = await rent(**{**COLD, "prover": {"baseGib": 40, "perProofGib": 6}})
+    bare = work(**{**NARROW, "warmup_command": ""})
+    first = (await rented.bench.measure(rented.target(), bare)).run
+    assert first is not None
+    assert (first.reason, first.concurrency) == (Reason.OUT_OF_MEMORY, 10)
+    then = (await rented.bench.measure(rented.target(), bare, ran_out=((first.ram_gib, 10),))).run
+    assert then is not None
+    assert (then.reason, then.concurrency, then.rate is not None) == (Reason.MEASURED, 5, True)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "expected"),
+    [
+        ({"kind": "hot"}, {"throttled": "HwThermal,SwThermal", "temperature_c": 92.0, "disturbed": True}),
+        ({"kind": "cpu-throttled"}, {"cpu_throttled": 0.35, "disturbed": True}),
+        ({"kind": "power-capped"}, {"power_limit_w": 315.0, "power_default_w": 450.0, "disturbed": False}),
+        ({"kind": "old-driver"}, {"throttled": "SwPowerCap", "temperature_c": 71.0, "disturbed": False}),
+    ],
+)
+async def test_what_slows_a_run_is_recorded(rent: Rent, trouble, expected):
+    """Heat, a quota, a lowered power limit and a driver of older words are in the run's record."""
+    rented = await rent(troubles=[trouble])
+    run = (await rented.bench.measure(rented.target(), work())).run
+    assert run is not None
+    assert {name: getattr(run, name) for name in expected} == {
+        name: pytest.approx(value, abs=0.02) if isinstance(value, float) else value for name, value in expected.items()
+    }
+
+
+@pytest.mark.parametrize("bar", ["", " --bar"])
+async def test_slow_download_is_given_its_time(rent: Rent, bar):
+    """A download that takes longer than its limit, and gets on, is told to be slow and ends well."""
+    rented = await rent(troubles=[{"kind": "slow-download", "factor": 0.02}])
+    slow = work(prepare_command=f"fetch-params --size-gib 30{bar}", prepare_timeout_s=20 * 60)
+    began = rented.emulator.world.time
+    done = await rented.bench.prepare(rented.target(), slow, progress=rented.progress.append)
+    assert done.ok, done.detail
+    assert rented.emulator.world.time - began > 20 * 60
+    assert any(line.startswith("slow: ") and "%/min" in line and "to go" in line for line in rented.progress)
+
+
+async def test_retries_are_a_stall(rent: Rent):
+    """A download that prints the same figure for ever has stalled there."""
+    rented = await rent(troubles=[{"kind": "download-retries"}])
+    done = await rented.bench.prepare(rented.target(), work(), progress=rented.progress.append)
+    assert (done.reason, "stalled at 40 %" in done.detail) == (Reason.PREPARE_STALLED, True)
+    assert any("stalled at 40 % for 8 min" in line for line in rented.progress)
+
+
+async def test_production_is_read_while_it_works(rent: Rent):
+    """What production makes is read without disturbing it; where nothing works, there is nothing to read."""
+    rented = await rent()
+    job = work(production_command="cuzk-daemon status")
+    assert not (await rented.bench.read(rented.target(), job)).ok
+    assert (await rented.bench.start(rented.target(), job)).ok
+    measured = [(await rented.bench.read(rented.target(), job)).run for _ in range(3)]
+    assert all(run is not None and run.rate is not None and 30 < run.rate < 90 for run in measured)
+    assert rented.emulator.world.proving[rented.contract.slot.machine_id] == 1

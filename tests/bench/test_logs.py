@@ -144,7 +144,7 @@ def test_no_excerpt_passes_for_a_batch_or_json(name):
     for text in sections(name).values():
         for form in ("cuzk", "json"):
             with pytest.raises(Refused) as refused:
-                judged(text, reader_of(form, pattern="", wanted="proofs/h"))  # type: ignore[arg-type]
+                judged(text, reader_of(form, pattern="", wanted="proofs/h"))
             assert refused.value.reason in {Reason.NO_RATE, Reason.HOST_FAULT, Reason.OUT_OF_MEMORY}
 
 
@@ -156,7 +156,7 @@ def test_redrawn_lines_are_lines():
 
 def test_every_log_is_tried():
     """No excerpt is kept without saying what is to be read from it, or why nothing is."""
-    tried = {(name, heading) for name, heading, *_ in [*READ, *REFUSED]}
+    tried = {(case[0], str(case[1])) for cases in (READ, REFUSED) for case in cases}
     idle = {"vast_container_and_ssh.txt"}  # what else it has is no benchmark's output
     for name in (path.name for path in LOGS.iterdir()):
         headings = [heading for title, heading in tried if title == name]

@@ -5,6 +5,7 @@ import re
 import pytest
 from asyncssh.packet import UInt32
 
+from controller.model.instance import RunKind
 from controller.model.reasons import Reason
 from tests.bench.conftest import (
     SECRET,
@@ -96,3 +97,66 @@ async def test_secrets_stay_on_the_instance(bed: Bed, caplog: pytest.LogCaptureF
     assert "TOKEN=***" in everything
     assert re.findall("MARKER.*", everything) == []
     assert any(SECRET in command for command in bed.host.commands)
+
+
+async def test_read_does_not_touch_production(bed: Bed):
+    """Production's rate is a run of its own kind, with its conditions, read while it works: nothing is stopped."""
+    seen: dict[str, str] = {}
+
+    async def ask(process: Process) -> int:
+        seen.update(process.env)
+        process.out('{"rate": 60.9, "unit": "proofs/h"}\n')
+        return 0
+
+    bed.host.programs |= {"prover status": ask, "serve": hangs}
+    job = work(production_command="prover status", stop="stop", image="example/prover:1")
+    done = await bed.bench().read(bed.target(neighbours=1, gpu_fraction=0.5), job)
+    run = done.run
+    assert run is not None
+    assert (done.ok, done.reason, run.kind, run.rate) == (True, Reason.MEASURED, RunKind.PRODUCTION, 60.9)
+    assert (run.neighbours, run.gpu_fraction, run.gpu_uuid, run.ram_gib) == (1, 0.5, "GPU-5d1f-0", 128.0)
+    assert (seen["CONCURRENCY"], seen["WARMUP"], seen["TOKEN"]) == ("4", "0", SECRET)
+    assert [command for command in bed.host.commands if "stop" in command or "bench" in command] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "reason"),
+    [
+        ("", 1, Reason.BENCHMARK_FAILED),
+        ("idle\n", 0, Reason.NO_RATE),
+        ('{"rate": 0}\n', 0, Reason.NO_RATE),
+        ('{"rate": NaN}\n', 0, Reason.NO_RATE),
+    ],
+)
+async def test_read_that_fails_is_no_run(bed: Bed, text, status, reason):
+    """Production that tells no rate leaves no run: it says nothing about the machine."""
+    bed.host.programs["prover status"] = prints(text, status=status)
+    done = await bed.bench().read(bed.target(), work(production_command="prover status"))
+    assert (done.ok, done.reason, done.run) == (False, reason, None)
+
+
+async def test_read_is_short(bed: Bed):
+    """A command that does not answer, and a host that is not there, are given up within two minutes each."""
+    bed.host.programs["prover status"] = hangs
+    job = work(production_command="prover status")
+    done = await bed.bench().read(bed.target(), job)
+    assert (done.reason, done.run, bed.host.running) == (Reason.BENCHMARK_TIMEOUT, None, {})
+    done = await bed.bench().read(bed.target(bed.dead_port), job)
+    assert (done.reason, done.run) == (Reason.SSH_UNREACHABLE, None)
+    assert elapsed() < 260
+
+
+async def test_read_in_its_own_format(bed: Bed):
+    """Production may print its rate in another form than the benchmark."""
+    bed.host.programs["prover log"] = prints("3600 proofs, 41.3s/proof\n")
+    pattern = r"(?P<rate>[\d.]+)(?P<unit>s/proof)"
+    job = work(production_command="prover log", production_format="regex", production_pattern=pattern)
+    run = (await bed.bench().read(bed.target(), job)).run
+    assert run is not None
+    assert run.rate == pytest.approx(3600 / 41.3)
+
+
+async def test_nothing_to_read(bed: Bed):
+    """A fleet that does not say how production's rate is read is not connected to for it."""
+    assert not (await bed.bench().read(bed.target(), work())).ok
+    assert bed.host.connections == []

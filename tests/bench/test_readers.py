@@ -240,7 +240,8 @@ def test_conversion(unit, wanted, factor):
         assert found is None
     else:
         assert found is not None
-        assert (found.factor, found.each) == (pytest.approx(factor), False)
+        assert found.factor == pytest.approx(factor)
+        assert not found.each
 
 
 @pytest.mark.parametrize(
