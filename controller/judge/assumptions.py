@@ -12,7 +12,7 @@ class Assumptions:
     mean_weight: float = 3.0  # machines that `mean` counts for beside those measured
     sd_weight: float = 12.0  # machines that `sd` counts for
     odd: float = 0.02  # share of machines unlike the others, such as a host that always throttles
-    odd_sd: float = 0.40  # ln: between those
+    odd_sd: float = 0.60  # ln: between those
     session_sd: float = 0.09  # ln: what neighbours, heat and placement add, the same for all runs within a session
     session_seconds: float = 3600.0  # how fast a session is forgotten
     disturbed: float = 0.15  # share of sessions that are disturbed, and so slow

@@ -35,13 +35,13 @@ Class = tuple[int | None, int | None, bool]  # runs' count and width, and whethe
 
 @dataclass(frozen=True)
 class Case:
-    """All that bears on the instances of one shape.
+    """All that bears on the instances of one shape and workload.
 
     Args:
         fleet: whose floor counts.
-        shape: the shape.
-        rentals: of this fleet and shape, gone or not.
-        runs: of this shape and the fleet's workload, with a rate or without, oldest first.
+        shape: by whose floor they are judged.
+        rentals: of this fleet, that shape and workload, gone or not.
+        runs: of one shape and workload, with a rate or without, oldest first.
         now: unix seconds.
     """
 

@@ -15,6 +15,9 @@ from controller.plan.facts import LEAVING
 SOON = 3600.0  # seconds; belief ages over days, so that verdicts within such a span are one and the same
 
 
+Kind = tuple[str, str]  # a shape's key and a workload
+
+
 @dataclass(frozen=True)
 class Weighed:
     """What a fleet's evidence comes to. Each part is worked out when it is asked for.
@@ -22,7 +25,7 @@ class Weighed:
     Args:
         fleet: whose floors count.
         mine: its instances that bill.
-        cases: by shape.
+        cases: by shape and workload: those of the manifest, and those of instances that are older than it.
         runs: all in the ledger, oldest first.
         company: by nonce, how many other instances of ours are at work on its machine.
         now: unix seconds.
@@ -30,7 +33,7 @@ class Weighed:
 
     fleet: Fleet
     mine: tuple[Instance, ...]
-    cases: Mapping[str, Case]
+    cases: Mapping[Kind, Case]
     runs: Sequence[Run]
     company: Mapping[str, int]
     now: float
@@ -38,7 +41,10 @@ class Weighed:
     @cached_property
     def verdicts(self) -> dict[str, Verdict]:
         """By nonce. What a removed shape still does counts by the first shape's floor until it is replaced."""
-        return {i.nonce: self._case(i).verdict(i, neighbours=self.company.get(i.nonce, 0)) for i in self.mine}
+        return {
+            i.nonce: self.cases[i.shape, i.workload].verdict(i, neighbours=self.company.get(i.nonce, 0))
+            for i in self.mine
+        }
 
     @cached_property
     def failed_runs(self) -> dict[str, Run]:
@@ -54,7 +60,7 @@ class Weighed:
     @property
     def typical(self) -> dict[str, float]:
         """By shape: what to expect of a machine never measured."""
-        return {key: case.typical for key, case in self.cases.items()}
+        return {case.shape.key: case.typical for case in self._wanted}
 
     @property
     def slow(self) -> frozenset[tuple[int, str]]:
@@ -70,17 +76,17 @@ class Weighed:
     @property
     def search(self) -> dict[str, Search]:
         """By shape: what finding one more takes."""
-        return {key: case.search for key, case in self.cases.items()}
+        return {case.shape.key: case.search for case in self._wanted}
 
     @property
     def out_of_reach(self) -> dict[str, str]:
         """By shape: why next to no machine reaches its floor."""
-        return {key: why for key, case in self.cases.items() if (why := case.out_of_reach)}
+        return {case.shape.key: why for case in self._wanted if (why := case.out_of_reach)}
 
     @property
     def ran_out(self) -> dict[str, tuple[tuple[float | None, int], ...]]:
         """By shape: memory in GiB, and the width that ran out of it."""
-        return {key: case.ran_out() for key, case in self.cases.items()}
+        return {case.shape.key: case.ran_out() for case in self._wanted}
 
     @cached_property
     def suspect(self) -> Suspect | None:
@@ -89,11 +95,14 @@ class Weighed:
         return suspect(self.runs, workload=self.fleet.spec.workload(), floors=floors, now=self.now)
 
     @cached_property
-    def _machines(self) -> dict[tuple[int, str], Verdict]:
-        return {(machine, key): said for key, case in self.cases.items() for machine, said in case.machines.items()}
+    def _wanted(self) -> tuple[Case, ...]:
+        """The cases of what the manifest asks for now."""
+        workload = self.fleet.spec.workload()
+        return tuple(self.cases[shape.key, workload] for shape in self.fleet.spec.shapes)
 
-    def _case(self, instance: Instance) -> Case:
-        return self.cases.get(instance.shape) or next(iter(self.cases.values()))
+    @cached_property
+    def _machines(self) -> dict[tuple[int, str], Verdict]:
+        return {(machine, case.shape.key): said for case in self._wanted for machine, said in case.machines.items()}
 
 
 def weigh(fleet: Fleet, instances: Sequence[Instance], runs: Sequence[Run], *, now: float) -> Weighed:
@@ -105,20 +114,23 @@ def weigh(fleet: Fleet, instances: Sequence[Instance], runs: Sequence[Run], *, n
         runs: all in the ledger, oldest first.
         now: unix seconds.
     """
-    workload = fleet.spec.workload()
-    of_shape: defaultdict[str, list[Run]] = defaultdict(list)
+    measured: defaultdict[Kind, list[Run]] = defaultdict(list)
     for run in runs:
-        if run.workload == workload:
-            of_shape[run.shape].append(run)
-    rented: defaultdict[str, list[Instance]] = defaultdict(list)
+        measured[run.shape, run.workload].append(run)
+    rented: defaultdict[Kind, list[Instance]] = defaultdict(list)
     for instance in instances:
-        if instance.fleet == fleet.name and instance.workload == workload:
-            rented[instance.shape].append(instance)
-    cases = {
-        shape.key: Case(fleet, shape, tuple(rented[shape.key]), tuple(of_shape[shape.key]), soon(now))
-        for shape in fleet.spec.shapes
-    }
+        if instance.fleet == fleet.name:
+            rented[instance.shape, instance.workload].append(instance)
+    shapes = {shape.key: shape for shape in fleet.spec.shapes}
     mine = tuple(i for i in instances if i.fleet == fleet.name and i.billable)
+    workload = fleet.spec.workload()
+    kinds = {(key, workload) for key in shapes} | {(i.shape, i.workload) for i in mine}
+    cases = {
+        kind: Case(
+            fleet, shapes.get(kind[0], fleet.spec.shapes[0]), tuple(rented[kind]), tuple(measured[kind]), soon(now)
+        )
+        for kind in sorted(kinds)
+    }
     return Weighed(fleet, mine, cases, runs, company_of(instances), soon(now))
 
 

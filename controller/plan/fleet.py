@@ -21,6 +21,7 @@ from controller.plan.offers import Candidate
 from controller.plan.track import name_of
 
 NOTHING = Wanted()
+PLAINLY = 1.05  # what is known of two doubtful machines differs by less from one run to the next
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,9 +92,9 @@ def _to_beat(facts: Facts, fleet: Fleet, doomed: Iterable[str], going: set[str])
 
 
 def _worth_a_try(facts: Facts, plan: Plan, candidate: Candidate) -> bool:
-    """A successor that is in doubt itself must do more for its money, or the two would replace each other for ever."""
+    """A successor that is in doubt itself must do plainly more for its money, or the two would replace each other."""
     in_doubt = (candidate.offer.machine_id, candidate.shape) in facts.doubted
-    return not in_doubt or candidate.rate / candidate.price > plan.to_beat
+    return not in_doubt or candidate.rate / candidate.price > PLAINLY * plan.to_beat
 
 
 def affordable(facts: Facts) -> MicroUsd:

@@ -4,6 +4,7 @@ Order in which instances are given up, whatever the cause: those not admitted ye
 then the youngest.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 
@@ -120,19 +121,33 @@ def voluntary(facts: Facts, instance: Instance, reason: Reason) -> bool:
 
 
 def _sentence(facts: Facts, instance: Instance) -> tuple[Reason, str] | None:
-    if facts.outdated(instance):
-        return Reason.OUTDATED, OUTDATED
-    if (why := facts.avoided(instance.machine_id)) is not None:
-        return Reason.AVOIDED, f"the manifest says to avoid machine {instance.machine_id}: {why}"
-    if instance.ends_at is not None and instance.ends_at - facts.now < facts.limits.contract_end:
-        return Reason.CONTRACT_ENDING, f"its contract ends in {max(0.0, instance.ends_at - facts.now) / 60:.0f} min"
-    most = facts.most_for(instance)
-    if most is not None and instance.price > most:
-        return Reason.PRICE_INCREASED, f"costs {dollars(instance.price)}/h, {dollars(most)}/h at most are wanted"
+    """Why an instance is to be replaced; what cannot wait comes before what can."""
+    most, decision = facts.most_for(instance), facts.decision(instance)
     verdict = facts.verdicts.get(instance.nonce)
-    if verdict is not None and verdict.decision in {Decision.REJECTED, Decision.CHALLENGED}:
-        return Reason.BELOW_MIN_RATE, verdict.line
-    return None
+    slow = verdict.line if verdict is not None else ""
+    avoided = facts.avoided(instance.machine_id)
+    left = instance.ends_at - facts.now if instance.ends_at is not None else math.inf
+    sentences = (
+        (
+            left < facts.limits.contract_end,
+            Reason.CONTRACT_ENDING,
+            f"its contract ends in {max(0.0, left) / 60:.0f} min",
+        ),
+        (
+            most is not None and instance.price > most,
+            Reason.PRICE_INCREASED,
+            f"costs {dollars(instance.price)}/h, {dollars(most or 0)}/h at most are wanted",
+        ),
+        (decision is Decision.REJECTED and facts.suspect is None, Reason.BELOW_MIN_RATE, slow),
+        (facts.outdated(instance), Reason.OUTDATED, OUTDATED),
+        (
+            avoided is not None,
+            Reason.AVOIDED,
+            f"the manifest says to avoid machine {instance.machine_id}: {avoided}",
+        ),
+        (decision in {Decision.CHALLENGED, Decision.REJECTED}, Reason.BELOW_MIN_RATE, slow),
+    )
+    return next(((reason, why) for holds, reason, why in sentences if holds), None)
 
 
 def replaced(facts: Facts, fleet: Fleet, going: set[str], *, doomed: dict[str, tuple[Reason, str]]) -> list[Release]:

@@ -2,9 +2,9 @@ import math
 from collections import defaultdict
 from random import Random
 
-from controller.judge.verdict import judge
+from controller.judge.verdict import Terms, judge
 from controller.model.instance import Run
-from tests.judge.conftest import DAY_S, FLOOR, run
+from tests.judge.conftest import FLOOR, run
 
 MACHINES = 1500
 GAP_HOURS = 2.4  # the cooldown and a run
@@ -34,7 +34,7 @@ def test_p_is_not_overconfident():
     good: defaultdict[int, list[bool]] = defaultdict(list)
     for _ in range(MACHINES):
         is_good, runs = machine(rng)
-        p_good = judge(runs, floor=FLOOR, now=runs[-1].ended_at, recheck_seconds=DAY_S).p_good
+        p_good = judge(runs, Terms(floor=FLOOR), now=runs[-1].ended_at).p_good
         assert p_good is not None
         good[min(9, int(p_good * 10))].append(is_good)
     for tenth in range(5, 10):
@@ -49,7 +49,7 @@ def test_most_machines_are_told_apart():
     for _ in range(100):
         for side, ratio in (("above", 1.1), ("below", 0.9)):
             runs = [run(FLOOR * ratio * lognormal(rng, 0.085), nth * GAP_HOURS) for nth in range(4)]
-            said[side, judge(runs, floor=FLOOR, now=runs[-1].ended_at, recheck_seconds=DAY_S).decision.value] += 1
+            said[side, judge(runs, Terms(floor=FLOOR), now=runs[-1].ended_at).decision.value] += 1
     assert said["above", "Accepted"] >= 65
     assert said["above", "Rejected"] <= 3
     assert said["below", "Rejected"] >= 75

@@ -76,11 +76,12 @@ def test_a_doubted_instance_is_challenged_and_never_just_dropped():
 
 
 def test_two_in_doubt_do_not_replace_each_other_for_ever():
-    """A challenger measured before and in doubt itself must do more for its money than the one that it challenges."""
+    """A challenger measured before and in doubt itself must do plainly more for its money than the one it challenges."""
     found = judged(verdict(Decision.CHALLENGED, 45.0), GOOD, GOOD, GOOD, doubted=frozenset({(501, SHAPE)}))
     planned = plan(found)
     assert rent(found, planned, [candidate(1, 0.3, 45)]) == ()
-    assert len(rent(found, planned, [candidate(1, 0.3, 46)])) == 1
+    assert rent(found, planned, [candidate(1, 0.3, 47)]) == ()
+    assert len(rent(found, planned, [candidate(1, 0.3, 48)])) == 1
     assert len(rent(found, planned, [candidate(2, 0.4, 40)])) == 1  # never measured
     missing = replace(found, instances=found.instances[1:])
     assert len(rent(missing, plan(missing), [candidate(1, 0.3, 45)])) == 1
