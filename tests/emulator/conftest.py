@@ -1,5 +1,6 @@
 """What the emulator's tests share: a small market, an emulator in virtual time, and a client of its API in process."""
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -60,6 +61,43 @@ class Api:
 Make = Callable[..., Awaitable[Api]]
 
 
+class Box:
+    """A running instance's shell: a text's exit code, what it printed, and what it printed on stderr."""
+
+    def __init__(self, api: Api, number: int) -> None:
+        self.api, self.number = api, number
+        self.contract = api.emulator.world.contracts[number]
+
+    async def __call__(self, text: str) -> tuple[int, str, str]:
+        """Run a text to its end."""
+        out: list[str] = []
+        err: list[str] = []
+        code = await self.api.emulator.run(self.number, text, out.append, err.append)
+        return code, "".join(out), "".join(err)
+
+    async def out(self, text: str) -> str:
+        """Run a text that must end well; return what it printed."""
+        code, out, err = await self(text)
+        assert code == 0, err
+        return out
+
+    async def rate(self) -> float:
+        """Measure for a second; the noise of the nth measurement is the same in each emulator of one seed."""
+        return float(json.loads(await self.out("json-bench --seconds 1"))["rate"])
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let time pass."""
+        await self.api.emulator.world.clock.sleep(seconds)
+
+    async def until(self, at: float) -> None:
+        """Let time pass until so many seconds after the emulator's start."""
+        world = self.api.emulator.world
+        await self.pass_time(world.started + at - world.clock.now())
+
+
+Rent = Callable[..., Awaitable[Box]]
+
+
 @pytest.fixture
 async def make() -> AsyncIterator[Make]:
     """Build an emulator in virtual time from a scenario's fields, without rate limits unless asked for."""
@@ -75,3 +113,16 @@ async def make() -> AsyncIterator[Make]:
     for api in built:
         await api.http.aclose()
         await api.emulator.close()
+
+
+@pytest.fixture
+def rent(make: Make) -> Rent:
+    """Rent the cheapest offer of a new emulator that has a scenario's fields, and wait until it runs."""
+
+    async def build(*, image: str = "example/prover:1", **fields: Any) -> Box:
+        api = await make(**{"prover": {"baseGib": 0, "perProofGib": 0}, **fields})
+        number = await api.rent(image=image, disk=60)
+        await api.running(number)
+        return Box(api, number)
+
+    return build

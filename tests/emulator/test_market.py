@@ -3,7 +3,7 @@ from statistics import median
 
 import pytest
 
-from controller.emulator import Market
+from controller.emulator import Market, Scenario
 from controller.emulator.generate import Spec
 from controller.emulator.gpus import BY_NAME
 
@@ -56,3 +56,38 @@ def test_a_file_that_is_no_listing_is_named(tmp_path, text):
     path.write_text(text)
     with pytest.raises(ValueError, match=r"listing\.json"):
         Market.load(path, seed=1, now=NOON)
+
+
+@pytest.mark.looptime
+async def test_a_machine_may_be_stated(make):
+    """A stated machine has the memory, price, id and fields that are said, beside what is drawn for all the others."""
+    stated = {"model": "RTX 4090", "gpus": 2, "ramGib": 75, "perHour": 0.7, "id": 77, "row": {"inet_down": 900.0}}
+    drawn = await (await make(limits={"searchCap": 1000})).offers()
+    offers = await (await make(limits={"searchCap": 1000}, market={"offers": 120, "machines": [stated]})).offers()
+    mine = next(offer for offer in offers if offer["machine_id"] == 77)
+    assert (mine["num_gpus"], mine["cpu_ram"], mine["gpu_frac"], mine["inet_down"]) == (2, 75 * 1024, 1, 900)
+    assert mine["dph_base"] == pytest.approx(0.7)
+    assert mine["verification"] == "verified"
+    assert [offer["id"] for offer in offers if offer is not mine] == [offer["id"] for offer in drawn]
+
+
+@pytest.mark.looptime
+async def test_a_stated_machine_may_be_offered_in_parts(make):
+    """Two parts are two offers of half the GPUs, memory and price; renting one leaves the other for rent."""
+    machine = {"model": "RTX 5090", "gpus": 4, "parts": 2, "ramGib": 256, "perHour": 2.0}
+    api = await make(market={"offers": 0, "machines": [machine]})
+    offers = await api.offers()
+    assert [(offer["num_gpus"], offer["gpu_frac"], offer["dph_base"]) for offer in offers] == [(2, 0.5, 1.0)] * 2
+    assert len({offer["id"] for offer in offers}) == 2
+    contract = api.emulator.world.contracts[await api.rent(offers[0])]
+    assert contract.ram_bytes == 128 * 2**30
+    assert [offer["id"] for offer in await api.offers()] == [offers[1]["id"]]
+
+
+@pytest.mark.parametrize(
+    "market", [{"offers": 0}, {"offers": 0, "machines": [{"model": "RTX 4090", "gpus": 3, "parts": 2}]}]
+)
+def test_a_market_that_cannot_be_is_refused(market):
+    """A market of nothing, and a machine in parts that are not equal, are refused."""
+    with pytest.raises(ValueError, match=r"needs machines|equal parts"):
+        Scenario.model_validate({"market": market})

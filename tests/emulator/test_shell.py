@@ -54,6 +54,7 @@ def sh(make):
         ("set -e\nfalse || echo saved\ntrue && false\necho never", 1, "saved\n"),
         ("echo a > /f; echo b >> /f; cat /f", 0, "a\nb\n"),
         ("nothing-such 2>&1", 127, "sh: 1: nothing-such: not found\n"),
+        ("echo a > ~/f; cat $HOME/f; echo ~ '~' a~/b", 0, "a\n/root ~ a~/b\n"),
         ("rm -f /f && test -f /f", 1, ""),
         ("touch /f && [ -f /f ] && echo is", 0, "is\n"),
         ("echo $FROM_ENV $CONTAINER_ID > /dev/null", 0, ""),
