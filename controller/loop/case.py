@@ -56,15 +56,19 @@ class Case:
 
         Runs of an earlier rental of the same GPUs count too, once it has a run of its own.
         """
-        own = [run for run in self._rated if run.nonce == instance.nonce]
-        if not own:
+        runs = self.evidence(instance, neighbours=neighbours)
+        if not runs:
             return self.judged((), UNMEASURED)
+        said = self.judged(runs, self.prior_of(runs))
+        return said if runs[-1].neighbours == neighbours else _elsewhere(said, self.now, neighbours)
+
+    def evidence(self, instance: Instance, *, neighbours: int) -> tuple[Run, ...]:
+        """The runs that an instance is judged by, oldest first: all in one company, in its own if there are any."""
+        own = [run for run in self._rated if run.nonce == instance.nonce]
         cards = {run.gpu_uuid for run in own if run.gpu_uuid}
         mine = [run for run in self._rated if run.nonce == instance.nonce or run.gpu_uuid in cards]
         here = [run for run in mine if run.neighbours == neighbours]
-        runs = alike(here or mine)
-        said = self.judged(runs, self.prior_of(runs))
-        return said if here else _elsewhere(said, self.now, neighbours)
+        return alike(here or mine) if own else ()
 
     @cached_property
     def machines(self) -> dict[int, Verdict]:
@@ -134,12 +138,12 @@ class Case:
     @cached_property
     def prior(self) -> Prior:
         """What to expect of a machine never measured: as most of those that were."""
-        classes = Counter(class_of(runs[-1]) for runs in self._histories.values())
+        classes = Counter(class_of(newest(runs)) for runs in self._histories.values())
         return self._priors[max(classes, key=lambda c: classes[c])] if classes else UNMEASURED
 
     def prior_of(self, runs: Sequence[Run]) -> Prior:
         """What to expect of a machine measured like these."""
-        return self._priors.get(class_of(runs[-1]), UNMEASURED) if runs else self.prior
+        return self._priors.get(class_of(newest(runs)), UNMEASURED) if runs else self.prior
 
     @cached_property
     def effort(self) -> Effort:
@@ -167,13 +171,23 @@ class Case:
                 found[run.machine_id, run.gpu_uuid or run.nonce].append(run)
         return dict(found)
 
+    @property
+    def learned_from(self) -> tuple[tuple[tuple[Sample, ...], Prior], ...]:
+        """Of each card that was measured: what its runs show, and what is expected of its like."""
+        return tuple((found, self._priors[key]) for key, histories in self._shown.items() for found in histories)
+
     @cached_property
     def _priors(self) -> dict[Class, Prior]:
-        grouped: defaultdict[Class, list[tuple[Run, ...]]] = defaultdict(list)
+        return {key: learn(histories) for key, histories in self._shown.items()}
+
+    @cached_property
+    def _shown(self) -> dict[Class, list[tuple[Sample, ...]]]:
+        """By class: what each card's runs show."""
+        grouped: defaultdict[Class, list[tuple[Sample, ...]]] = defaultdict(list)
         for runs in self._histories.values():
-            grouped[class_of(runs[-1])].append(tuple(map(self._adjusted, alike(runs))))
-        floor = self.shape.min_rate
-        return {key: learn(_samples(runs, floor) for runs in histories) for key, histories in grouped.items()}
+            compared = tuple(map(self._adjusted, alike(runs)))
+            grouped[class_of(newest(runs))].append(_samples(compared, self.shape.min_rate))
+        return dict(grouped)
 
     def _adjusted(self, run: Run) -> Run:
         """Production's rate, as the benchmark would have shown it."""
@@ -197,9 +211,15 @@ class Case:
 def alike(runs: Iterable[Run]) -> tuple[Run, ...]:
     """Runs that may be compared with the newest, oldest first. Production's rate stands beside a benchmark as wide."""
     ordered = sorted(runs, key=lambda run: run.ended_at)
-    benchmarks = [run for run in ordered if run.kind is RunKind.BENCHMARK]
-    newest = (benchmarks or ordered)[-1:]
-    return tuple(run for run in ordered for last in newest if _like(run, last))
+    if not ordered:
+        return ()
+    last = newest(ordered)
+    return tuple(run for run in ordered if _like(run, last))
+
+
+def newest(ordered: Sequence[Run]) -> Run:
+    """What stands for a history, oldest first: its newest benchmark, or its newest run if it has none."""
+    return next((run for run in reversed(ordered) if run.kind is RunKind.BENCHMARK), ordered[-1])
 
 
 def _like(run: Run, last: Run) -> bool:
