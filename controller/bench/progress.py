@@ -199,7 +199,8 @@ class Pace:
         left = track.left_s(now)
         if not math.isfinite(left):
             return f"{track.share * 100:.3g} %"
-        return f"{track.share * 100:.3g} %, {track.rate(now) * 6000:.2g} %/min, {duration(left)} to go"
+        speed = track.rate(now) * 6000
+        return f"{track.share * 100:.3g} %, {speed:{'.2g' if speed < 10 else '.0f'}} %/min, {duration(left)} to go"  # noqa: PLR2004 - two digits
 
 
 def _percent(match: re.Match[str]) -> float | None:
