@@ -106,7 +106,7 @@ class Run:
     power_limit_w: float | None = None  # of the GPU whose limit is lowest against its default
     power_default_w: float | None = None
     throttled: str = ""  # what slowed its GPUs during the run, in nvidia-smi's words, sorted, with commas
-    temperature_c: float | None = None  # the hottest GPU's, at the end of the run
+    temperature_c: float | None = None  # the hottest GPU's, of all that was seen during the run
     cpu_throttled: float | None = None  # share of the run's time in which the quota held its cores back
     driver: str = ""
     image: str = ""  # as the manifest names it; with a digest only if that does
@@ -189,7 +189,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Work under way on an instance in this process. `progress` is the last line its host printed."""
+    """Work under way on an instance in this process. `progress`: how far it is, and the last line printed."""
 
     kind: str  # prepare, measure, read, start, quiesce
     nonce: str
