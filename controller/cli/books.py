@@ -1,7 +1,6 @@
 """The ledger as the commands read it that only look: what is known, beside a controller that may be running."""
 
 import difflib
-import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,32 +9,10 @@ from pathlib import Path
 import click
 
 from controller.cli import options
-from controller.judge.assumptions import UNMEASURED, USUAL, Effort, Prior
-from controller.judge.verdict import Terms, judge
 from controller.ledger.sqlite import Ledger
-from controller.loop.case import alike
-from controller.model.instance import Backoff, Decision, Instance, Run, Verdict
-from controller.model.reasons import Reason
-from controller.model.status import FleetStatus, InstanceStatus, ShapeStatus
-
-UNKNOWN = Verdict(decision=Decision.UNKNOWN)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """What was measured on one physical host with one shape, and what is thought of it."""
-
-    id: int
-    shape: str
-    verdict: Verdict
-    runs: tuple[Run, ...]
-    held_until: float | None = None  # unix seconds: not rented again before
-    held_for: Reason | None = None
-
-    @property
-    def last(self) -> float:
-        """When it was last measured, unix seconds."""
-        return self.runs[-1].ended_at
+from controller.loop.evidence import company_of
+from controller.model.instance import Instance
+from controller.model.status import FleetStatus, InstanceStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +23,7 @@ class Books:
     now: float
     fleets: dict[str, FleetStatus]
     deleting: frozenset[str]
+    company: dict[str, int]  # by nonce: how many other instances of ours are at work on its machine
 
     def fleet(self, name: str) -> FleetStatus:
         """A fleet by its name. Raises click.ClickException with what was meant."""
@@ -69,60 +47,6 @@ class Books:
             raise unknown("instance", name, [str(i.instance_id or i.nonce) for i in everything])
         return found
 
-    def machines(self) -> list[Machine]:
-        """What was measured, by machine and shape."""
-        grouped: dict[tuple[int, str], list[Run]] = {}
-        for run in self.ledger.runs():
-            grouped.setdefault((run.machine_id, run.shape), []).append(run)
-        backoffs = {int(b.key): b for b in self.ledger.backoffs() if b.scope == "machine" and b.until > self.now}
-        return [self._machine(key, runs, backoffs.get(key[0])) for key, runs in sorted(grouped.items())]
-
-    def _machine(self, key: tuple[int, str], runs: list[Run], backoff: Backoff | None) -> Machine:
-        machine, shape = key
-        verdict = self._verdict(shape, runs)
-        slow = Reason.KNOWN_SLOW if verdict.decision is Decision.REJECTED else None
-        return Machine(
-            id=machine,
-            shape=shape,
-            verdict=verdict,
-            runs=tuple(runs),
-            held_until=backoff.until if backoff is not None else None,
-            held_for=backoff.reason if backoff is not None else slow,
-        )
-
-    def _verdict(self, shape: str, runs: list[Run]) -> Verdict:
-        """By the terms of the fleet that measured last, over runs that may be compared with the last one."""
-        rated = [run for run in runs if run.rate is not None]
-        status = self.fleets.get(rated[-1].fleet) if rated else None
-        floor = next((s for s in status.shapes if s.key == shape), None) if status else None
-        if floor is None or status is None:
-            return UNKNOWN
-        same = alike(run for run in rated if run.workload == rated[-1].workload)
-        return judge(same, terms_of(floor, status.recheck_hours), now=self.now)
-
-
-def terms_of(floor: ShapeStatus, recheck_hours: float) -> Terms:
-    """What instances of a shape are judged by, as the last pass wrote it down."""
-    learned = floor.typical_rate is not None and floor.spread is not None
-    prior = (
-        Prior(round(math.log((floor.typical_rate or 1.0) / floor.min_rate), 2), floor.spread or 0.0, floor.machines)
-        if learned
-        else UNMEASURED
-    )
-    effort = Effort(
-        planned_hours=floor.planned_hours,
-        run_hours=floor.run_hours or USUAL.run_hours,
-        provision_hours=floor.provision_hours or USUAL.provision_hours,
-    )
-    return Terms(
-        floor=floor.min_rate,
-        recheck_seconds=recheck_hours * 3600,
-        prior=prior,
-        effort=effort,
-        replace_below=floor.replace_below,
-        accept_above=floor.accept_above,
-    )
-
 
 @contextmanager
 def books(path: Path | None) -> Iterator[Books]:
@@ -136,6 +60,7 @@ def books(path: Path | None) -> Iterator[Books]:
             now=settings.clock.now(),
             fleets={name: FleetStatus.model_validate_json(text) for name, text in said.items()},
             deleting=ledger.deleting(),
+            company=company_of(ledger.instances()),
         )
     finally:
         ledger.close()

@@ -23,23 +23,24 @@ def command(kind: str, name: str | None, *, everything: bool, form: str, ledger:
     Reads the ledger alone, whether or not a controller is running. An
     instance's name is its id on vast.ai, a machine's its machine_id.
     """
-    from controller.cli import records
+    from controller.cli import measured, records
     from controller.cli.books import books, unknown
+    from controller.cli.cases import Cases
 
     with books(ledger) as known:
-        now = known.now
+        now, cases = known.now, Cases(known)
         match kind:
             case "fleets":
                 found = [known.fleet(name)] if name else list(known.fleets.values())
                 rows = [records.fleet(status, now) for status in found]
             case "instances":
-                rows = [records.instance(i, known.thought(i), now) for i in known.instances(name, gone=everything)]
+                rows = [records.instance_of(known, i) for i in known.instances(name, gone=everything)]
             case "machines":
-                machines = [m for m in known.machines() if name in {None, str(m.id)}]
-                rows = [records.machine(machine, now) for machine in machines]
+                machines = [m for m in cases.machines() if name in {None, str(m.id)}]
+                rows = [measured.machine(machine, now) for machine in machines]
             case _:
-                rows = [records.run(run, now) for run in known.ledger.runs() if name in {None, run.id}]
+                rows = [measured.run(run, now) for run in cases.runs if name in {None, run.id}]
         if name and not rows:
-            names = [str(m.id) for m in known.machines()] if kind == "machines" else [r.id for r in known.ledger.runs()]
+            names = dict.fromkeys(str(r.machine_id) if kind == "machines" else r.id for r in cases.runs)
             raise unknown(kind.removesuffix("s"), name, names)
         show(rows, form, nothing=f"the ledger has no {kind}")

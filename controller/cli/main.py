@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "describe": ("describe", "Tell the whole story of one fleet or instance."),
     "events": ("events", "Show what happened, or follow it as it happens."),
     "explain": ("explain", "Say what a reason or a field means, or why something is as it is."),
+    "calibration": ("calibration", "Say whether P(good) may be trusted, by what came of it."),
     "destroy": ("destroy", "Destroy a fleet's instances, until each is proven gone."),
     "demo": ("demo", "Watch a fleet live through trouble, without an account or money."),
     "emulator": ("emulator", "Serve an emulated vast.ai on this machine."),

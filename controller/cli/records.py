@@ -1,13 +1,16 @@
 """How each kind of record is printed: its columns, and what programs get."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from controller.cli.books import Machine
 from controller.cli.output import Row
-from controller.cli.words import NOTHING, iso, money, price, rate, share, since, span
-from controller.model.instance import Decision, Event, Instance, Job, Phase, Run
+from controller.cli.words import NOTHING, hours, iso, money, price, rate, share, since, span
+from controller.model.instance import Decision, Event, Instance, Job, Phase
 from controller.model.money import usd
-from controller.model.status import FleetStatus, InstanceStatus
+from controller.model.status import FleetStatus, InstanceStatus, ShapeStatus
+
+if TYPE_CHECKING:
+    from controller.cli.books import Books
 
 NEXT = {
     Phase.INTENDED: "rent",
@@ -20,7 +23,13 @@ NEXT = {
     Phase.DESTROYING: "prove gone",
     Phase.GONE: NOTHING,
 }
-DOING = {"prepare": "preparing", "measure": "measuring", "start": "starting", "quiesce": "quiescing"}
+DOING = {
+    "prepare": "preparing",
+    "measure": "measuring",
+    "read": "reading",
+    "start": "starting",
+    "quiesce": "quiescing",
+}
 
 
 def fleet(status: FleetStatus, now: float) -> Row:
@@ -47,28 +56,37 @@ def fleet(status: FleetStatus, now: float) -> Row:
         "LEAVING": str(status.leaving),
         "RESERVED": price(status.reserved_per_hour),
         "CREDIT": NOTHING if runway is None else f"for {span(runway * 3600)}",
+        "ONE MORE": ", ".join(one_more(shape) for shape in status.shapes) or NOTHING,
         "PASS": since(status.last_pass, now),
     }
     return Row(cells, fleet_record(status), more)
+
+
+def one_more(shape: ShapeStatus) -> str:
+    """What finding one more instance that is fast enough costs: money where known, else hours of rent."""
+    if shape.search_hours is None:
+        return NOTHING
+    rent = f"{hours(shape.search_hours)} h"
+    return rent if shape.search_cost is None else f"${money(shape.search_cost)} ({rent})"
 
 
 def fleet_record(status: FleetStatus) -> dict[str, object]:
     """A fleet's status for programs, times as ISO 8601."""
     record: dict[str, object] = status.model_dump(mode="json", by_alias=True)
     record = {"name": record.pop("fleet"), **record}
-    return _dated(record)
+    return dated(record)
 
 
-def _dated(value: Mapping[str, object]) -> dict[str, object]:
+def dated(value: Mapping[str, object]) -> dict[str, object]:
     """Times as ISO 8601, at any depth."""
     return {key: _dated_value(key, part) for key, part in value.items()}
 
 
 def _dated_value(key: str, part: object) -> object:
     if isinstance(part, dict):
-        return _dated(part)
+        return dated(part)
     if isinstance(part, list | tuple):
-        return [_dated(item) if isinstance(item, dict) else item for item in part]
+        return [dated(item) if isinstance(item, dict) else item for item in part]
     is_time = key in {"at", "lastPass", "nextPass"} or key.endswith(("At", "Time", "Since", "Until"))
     return iso(part) if is_time and isinstance(part, int | float) else part
 
@@ -78,8 +96,8 @@ def name_of(instance: Instance) -> str:
     return str(instance.instance_id) if instance.instance_id is not None else instance.nonce
 
 
-def instance(record: Instance, thought: InstanceStatus, now: float) -> Row:
-    """An instance, with what is thought of it."""
+def instance(record: Instance, thought: InstanceStatus, now: float, *, beside: int = 0) -> Row:
+    """An instance, with what is thought of it, beside so many others of ours on its machine."""
     cells = {
         "NAME": name_of(record),
         "PHASE": str(record.phase),
@@ -95,16 +113,32 @@ def instance(record: Instance, thought: InstanceStatus, now: float) -> Row:
     more = {
         "FLEET": record.fleet,
         "MACHINE": str(record.machine_id),
+        "BESIDE": str(beside),
+        "SHARE": share(record.gpu_fraction),
+        "BETWEEN": f"{rate(thought.low)}-{rate(thought.high)}" if thought.low is not None else NOTHING,
+        "DECISION": str(thought.decision),
+        "READ": read(record, now),
         "COST": money(cost(record, now)),
         "REASON": str(record.reason),
         "NONCE": record.nonce,
     }
-    return Row(cells, instance_record(record, thought, now), more)
+    return Row(cells, instance_record(record, thought, now, beside=beside), more)
 
 
-def instance_record(record: Instance, thought: InstanceStatus, now: float) -> dict[str, object]:
+def instance_of(known: "Books", record: Instance) -> Row:
+    """An instance, with what the ledger knows beside it."""
+    beside = known.company.get(record.nonce, 0)
+    return instance(record, known.thought(record), known.now, beside=beside)
+
+
+def read(record: Instance, now: float) -> str:
+    """How long ago production's rate was read, and whether that failed."""
+    return since(record.read_at, now) + (", no rate" if record.read_fault else "")
+
+
+def instance_record(record: Instance, thought: InstanceStatus, now: float, *, beside: int = 0) -> dict[str, object]:
     """An instance for programs. Money in USD, rates in the fleet's unit, times as ISO 8601."""
-    return _dated({
+    return dated({
         "name": name_of(record),
         "id": record.instance_id,
         "nonce": record.nonce,
@@ -118,13 +152,20 @@ def instance_record(record: Instance, thought: InstanceStatus, now: float) -> di
         "machineId": record.machine_id,
         "hostId": record.host_id,
         "region": record.country,
+        "gpuFraction": record.gpu_fraction,
+        "neighbours": beside,
         "pricePerHour": usd(record.price),
         "cost": round(cost(record, now), 6),
         "diskGiB": record.disk_gib,
         "decision": str(thought.decision),
         "pGood": thought.p_good,
         "rate": thought.rate,
+        "low": thought.low,
+        "high": thought.high,
         "runs": thought.runs,
+        "independent": thought.independent,
+        "disturbed": thought.disturbed,
+        "costs": costs_record(thought, record),
         "verdict": thought.line,
         "nextRunAt": thought.next_run_at,
         "job": thought.job or None,
@@ -134,9 +175,24 @@ def instance_record(record: Instance, thought: InstanceStatus, now: float) -> di
         "launchedAt": record.launched_at,
         "preparedAt": record.prepared_at,
         "admittedAt": record.admitted_at,
+        "checkedAt": record.checked_at,
+        "readAt": record.read_at,
+        "readFault": record.read_fault or None,
         "contractEndsAt": record.ends_at,
         "endedAt": record.ended_at,
     })  # fmt: skip
+
+
+def costs_of(thought: InstanceStatus) -> dict[str, float]:
+    """By what may be done with an instance: what it is expected to cost, in hours of its rent. Empty: not known."""
+    costs = {"keep": thought.keep_hours, "measure": thought.measure_hours, "replace": thought.replace_hours}
+    return {way: spent for way, spent in costs.items() if spent is not None}
+
+
+def costs_record(thought: InstanceStatus, record: Instance) -> dict[str, object] | None:
+    """The same for programs, in money too."""
+    costs = {way: {"hours": h, "usd": round(h * usd(record.price), 4)} for way, h in costs_of(thought).items()}
+    return dict(costs) or None
 
 
 def cost(record: Instance, now: float) -> float:
@@ -162,80 +218,6 @@ def coming(record: Instance, thought: InstanceStatus, now: float) -> str:
 def with_job(thought: InstanceStatus, job: Job | None) -> InstanceStatus:
     """The same, with the job that is under way at this moment."""
     return thought.model_copy(update={"job": job.kind if job else "", "job_since": job.since if job else None})
-
-
-def machine(found: Machine, now: float) -> Row:
-    """A machine."""
-    verdict = found.verdict
-    held = NOTHING
-    if found.held_for is not None:
-        held = str(found.held_for) + (f" {span(found.held_until - now)}" if found.held_until is not None else "")
-    cells = {
-        "NAME": str(found.id),
-        "GPU": found.shape.removesuffix(" x1"),
-        "RATE": rate(verdict.rate),
-        "P(GOOD)": share(verdict.p_good),
-        "RUNS": str(len(found.runs)),
-        "LAST": since(found.last, now),
-        "QUARANTINED": held,
-    }
-    more = {"DECISION": str(verdict.decision), "VERDICT": verdict.line or NOTHING}
-    record = {
-        "name": str(found.id),
-        "machineId": found.id,
-        "shape": found.shape,
-        "rate": verdict.rate,
-        "pGood": verdict.p_good,
-        "decision": str(verdict.decision),
-        "verdict": verdict.line,
-        "runs": len(found.runs),
-        "lastRunAt": found.last,
-        "quarantinedUntil": found.held_until,
-        "quarantineReason": None if found.held_for is None else str(found.held_for),
-    }
-    return Row(cells, _dated(record), more)
-
-
-def run(made: Run, now: float) -> Row:
-    """A benchmark run."""
-    cells = {
-        "NAME": made.id,
-        "MACHINE": str(made.machine_id),
-        "GPU": made.shape.removesuffix(" x1"),
-        "RATE": rate(made.rate),
-        "UNIT": made.unit,
-        "REASON": str(made.reason),
-        "TOOK": span(made.ended_at - made.started_at),
-        "AGE": since(made.ended_at, now),
-    }
-    more = {
-        "FLEET": made.fleet,
-        "CONCURRENCY": NOTHING if made.concurrency is None else str(made.concurrency),
-        "COUNT": NOTHING if made.count is None else str(made.count),
-        "RAM": NOTHING if made.ram_gib is None else f"{made.ram_gib:.0f}Gi",
-        "DETAIL": made.detail,
-    }
-    record = {
-        "name": made.id,
-        "nonce": made.nonce,
-        "fleet": made.fleet,
-        "machineId": made.machine_id,
-        "shape": made.shape,
-        "startedAt": made.started_at,
-        "endedAt": made.ended_at,
-        "reason": str(made.reason),
-        "detail": made.detail,
-        "rate": made.rate,
-        "unit": made.unit,
-        "relativeError": made.error,
-        "concurrency": made.concurrency,
-        "count": made.count,
-        "ramGiB": made.ram_gib,
-        "cpuCores": made.cpu_cores,
-        "gpuUuid": made.gpu_uuid,
-        "disturbed": made.disturbed,
-    }
-    return Row(cells, _dated(record), more)
 
 
 def event(said: Event, now: float) -> Row:

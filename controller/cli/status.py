@@ -39,7 +39,7 @@ def command(fleet: str | None, *, form: str, ledger: Path | None) -> None:
         alive = [i for status in chosen for i in known.instances() if i.fleet == status.fleet]
         if alive:
             print()
-            show([records.instance(i, known.thought(i), known.now) for i in alive], form)
+            show([records.instance_of(known, i) for i in alive], form)
 
 
 def _record(known: "Books", status: "FleetStatus") -> dict[str, object]:
@@ -47,7 +47,7 @@ def _record(known: "Books", status: "FleetStatus") -> dict[str, object]:
     from controller.cli import records
 
     mine = known.ledger.instances(status.fleet)
-    instances = [records.instance_record(i, known.thought(i), known.now) for i in mine]
+    instances = [records.instance_of(known, i).record for i in mine]
     return {**records.fleet_record(status), "instances": instances}
 
 

@@ -5,6 +5,15 @@ from datetime import UTC, datetime
 MINUTE, HOUR, DAY = 60, 3600, 86400
 NOTHING = "-"
 
+WAYS = {"keep": "keep it", "measure": "measure it again", "replace": "replace it"}
+MEANS = {
+    "Unknown": "it has no usable run yet, and is measured",
+    "Accepted": "it works, and is only checked now and then",
+    "Probation": "it works, and is measured again soon",
+    "Challenged": "it works until a better one is found",
+    "Rejected": "it is too slow, and is replaced",
+}
+
 
 def span(seconds: float | None) -> str:
     """A span of time in its two largest units: 45s, 12m, 3h05m, 2d4h."""
@@ -42,12 +51,31 @@ def price(usd: float | None) -> str:
 
 def rate(value: float | None) -> str:
     """A rate in three or four digits."""
-    return NOTHING if value is None else f"{value:.1f}" if abs(value) < 1000 else f"{value:.0f}"  # noqa: PLR2004
+    if value is None:
+        return NOTHING
+    if 0.0 < abs(value) < 10:  # noqa: PLR2004 - as many digits as below
+        return f"{value:.3g}"
+    return f"{value:.1f}" if abs(value) < 1000 else f"{value:.0f}"  # noqa: PLR2004
 
 
 def share(value: float | None) -> str:
     """A probability."""
     return NOTHING if value is None else f"{value:.2f}"
+
+
+def percent(value: float | None) -> str:
+    """A share as a percentage, without decimals."""
+    return NOTHING if value is None else f"{value:.0%}"
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """A whole number, or one shown as such, and its unit."""
+    return NOTHING if value is None else f"{value:.0f}{unit}"
+
+
+def hours(value: float | None) -> str:
+    """Hours of rent."""
+    return NOTHING if value is None else f"{value:.1f}"
 
 
 def count(number: int, noun: str) -> str:

@@ -97,7 +97,11 @@ class Case:
     @property
     def typical(self) -> float:
         """The rate of a machine never measured, in the benchmark's unit."""
-        return self.shape.min_rate * math.exp(self.prior.mean)
+        return self.rate_of(self.prior)
+
+    def rate_of(self, prior: Prior) -> float:
+        """The rate of a typical machine, in the benchmark's unit."""
+        return self.shape.min_rate * math.exp(prior.mean)
 
     @cached_property
     def search(self) -> Search:

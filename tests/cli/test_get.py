@@ -18,7 +18,7 @@ COLUMNS = {
     "fleets": "NAME READY TARGET HELD RATE $/H BUDGET $/UNIT REASON AGE",
     "instances": "NAME PHASE GPU REGION RATE P(GOOD) RUNS $/H NEXT AGE",
     "machines": "NAME GPU RATE P(GOOD) RUNS LAST QUARANTINED",
-    "runs": "NAME MACHINE GPU RATE UNIT REASON TOOK AGE",
+    "runs": "NAME MACHINE GPU KIND RATE UNIT REASON TOOK AGE",
 }
 
 
@@ -33,13 +33,14 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         nonce="abc", fleet="provers", label="vf/default/provers/abc", shape="RTX 4090 x1", gpu="RTX 4090", gpu_count=1,
         machine_id=77, price=300_000, disk_gib=50, workload="w", phase=Phase.ADMITTED, phase_since=NOW - 3600,
         reason=Reason.MEETS_MIN_RATE, created_at=NOW - 7200, instance_id=4100, country="NO", cost=300_000,
-        cost_until=NOW - 3600, admitted_at=NOW - 3600,
+        cost_until=NOW - 3600, admitted_at=NOW - 3600, read_at=NOW - 600, read_fault="no line with a rate",
     )  # fmt: skip
     made.put(instance)
     made.add_run(
         Run(id="run1", nonce="abc", fleet="provers", machine_id=77, shape="RTX 4090 x1", workload="w",
             started_at=NOW - 4200, ended_at=NOW - 3600, reason=Reason.MEASURED, rate=70.0, unit="proofs/h", count=12,
-            concurrency=4)
+            concurrency=4, gpu_fraction=0.25, power_limit_w=350, power_default_w=450, throttled="sw_power_cap",
+            temperature_c=81, driver="550.1")
     )  # fmt: skip
     made.put_backoff(
         Backoff(scope="machine", key="77", until=NOW + 7200, failures=1, reason=Reason.HOST_LOST, detail="once")
@@ -51,10 +52,14 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     status = FleetStatus(
         fleet="provers", unit="proofs/h", target=1, held=1, rate=70, spend_per_hour=0.3, budget_per_hour=0.9,
         conditions=(ready,), workload="w", created_at=NOW - 7200, last_pass=NOW - 5,
-        shapes=(ShapeStatus(key="RTX 4090 x1", min_rate=59),),
+        shapes=(
+            ShapeStatus(key="RTX 4090 x1", min_rate=59, typical_rate=61.4, spread=0.08, machines=12, search_hours=7.3,
+                        search_cost=1.84, out_of_reach="none is so fast"),
+        ),
         instances=(
             InstanceStatus(nonce="abc", decision=Decision.ACCEPTED, p_good=0.97, rate=70, runs=1,
-                           next_run_at=NOW + 5400, line="good"),
+                           low=64, high=76, independent=1, disturbed=0.02, keep_hours=1.4, measure_hours=1.7,
+                           replace_hours=7.5, next_run_at=NOW + 5400, line="good"),
         ),
     )  # fmt: skip
     made.put_status("provers", status.model_dump_json(by_alias=True))
@@ -107,6 +112,45 @@ def test_an_instance_for_programs(ledger: Path, capsys: pytest.CaptureFixture[st
     assert item["cost"] == 0.6
     assert item["createdAt"] == "2027-01-15T06:00:00Z"
     assert item["nextRunAt"] == "2027-01-15T09:30:00Z"
+
+
+def test_what_is_thought_of_an_instance_for_programs(ledger: Path, capsys: pytest.CaptureFixture[str]):
+    """The interval, the costs in hours and dollars, the company and the readings of production are there."""
+    run(["get", "instances", "-o", "json"])
+    (item,) = json.loads(capsys.readouterr().out)["items"]
+    assert (item["low"], item["high"], item["independent"], item["disturbed"]) == (64.0, 76.0, 1.0, 0.02)
+    assert item["costs"]["replace"] == {"hours": 7.5, "usd": 2.25}
+    assert item["neighbours"] == 0
+    assert (item["readAt"], item["readFault"]) == ("2027-01-15T07:50:00Z", "no line with a rate")
+
+
+def test_what_finding_one_more_costs(ledger: Path, capsys: pytest.CaptureFixture[str]):
+    """A fleet's story says what its shapes are held to, what machines are like, and what finding one more costs."""
+    run(["describe", "fleet", "provers"])
+    said = capsys.readouterr().out
+    assert "RTX 4090 x1  59     61.4     8%      12 machines" in said
+    assert "Finding one more RTX 4090 x1 that is fast enough costs about $1.84 (7.3 h of rent)." in said
+    assert "RTX 4090 x1 is out of reach: none is so fast." in said
+    run(["get", "fleets", "-o", "wide"])
+    assert "$1.84 (7.3 h)" in capsys.readouterr().out
+
+
+def test_an_instance_s_story(ledger: Path, capsys: pytest.CaptureFixture[str]):
+    """An instance's story gives the interval, what each way to go on costs, the decision, and production's reading."""
+    run(["describe", "instance", "4100"])
+    said = capsys.readouterr().out
+    assert "70.0 proofs/h, with 90 % between 64.0 and 76.0" in said
+    assert "keep it 1.4 h ($0.42); measure it again 1.7 h ($0.51); replace it 7.5 h ($2.25) of rent" in said
+    assert "Accepted: it works, and is only checked now and then" in said
+    assert "read 10m ago, and no rate: no line with a rate" in said
+
+
+def test_the_conditions_of_a_run(ledger: Path, capsys: pytest.CaptureFixture[str]):
+    """A run's wide row tells in what company it was made, with what power, and what slowed it."""
+    run(["get", "runs", "-o", "wide"])
+    title, row = capsys.readouterr().out.splitlines()
+    assert {"ERROR", "BESIDE", "SHARE", "POWER", "THROTTLED", "TEMP", "DRIVER"} <= set(title.split())
+    assert all(part in row for part in ("350/450W", "sw_power_cap", "81C", "0.25", "550.1"))
 
 
 def test_a_machine_that_is_left_alone(ledger: Path, capsys: pytest.CaptureFixture[str]):
