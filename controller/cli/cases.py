@@ -61,6 +61,11 @@ class Story:
         return () if self.case is None else self.case.evidence(self.instance, neighbours=self.neighbours)
 
     @property
+    def elsewhere(self) -> bool:
+        """Whether it was measured only in other company than it works in."""
+        return any(run.neighbours != self.neighbours for run in self.weighed[-1:])
+
+    @property
     def prior(self) -> Prior | None:
         """What is expected of its like."""
         return None if self.case is None else self.case.prior_of(self.weighed)

@@ -194,6 +194,7 @@ def _judged(instance: "Instance", thought: "InstanceStatus", now: float, *, unit
         "Disturbed": f"the last run with {percent(thought.disturbed)}" if thought.disturbed is not None else "",
         "Costs": "; ".join(costs) + " of rent" if costs else "",
         "Decision": f"{thought.decision}: {MEANS[thought.decision]}" if thought.runs else "",
+        "Verdict": thought.line,
         "Production": f"{read}, and no rate: {instance.read_fault}" if instance.read_fault else read,
     }
 

@@ -186,8 +186,8 @@ def _machine(known: "Books", cases: "Cases", machine: int, form: str) -> None:
     if form in {"json", "yaml"}:
         show_record({"items": [why.record(story, known.now) for story in stories]}, form)
         return
-    of_ours = [story.instance for story in stories if story.instance.billable]
-    _say(f"Machine {machine}: {len(of_ours)} of ours on it now, {len(stories)} measured or rented there in all.")
+    of_ours = [name_of(story.instance) for story in stories if story.instance.billable]
+    _say(f"Machine {machine}: {', '.join(of_ours) or 'nothing'} of ours is on it now.")
     for held in known.ledger.backoffs():
         if (held.scope, held.key) == ("machine", str(machine)) and held.until > known.now:
             _say(f"Nothing is rented there for {span(held.until - known.now)} more: {held.reason}, {held.detail}.")

@@ -7,7 +7,21 @@ from typing import TYPE_CHECKING
 from controller.cli import measured, records
 from controller.cli.cases import Story
 from controller.cli.output import aligned
-from controller.cli.words import MEANS, WAYS, count, hours, iso, money, number, percent, rate, share, since, span
+from controller.cli.words import (
+    MEANS,
+    ONCE_GONE,
+    WAYS,
+    count,
+    hours,
+    iso,
+    money,
+    number,
+    percent,
+    rate,
+    share,
+    since,
+    span,
+)
 from controller.judge.assumptions import DEFAULTS
 from controller.model.instance import Run
 from controller.model.money import usd
@@ -32,7 +46,12 @@ def tell(story: Story, now: float) -> None:
         _facts("Belief", _belief(story))
     _facts("Machines of its kind", _prior(story))
     _costs(story)
-    print(f"\nDecided: {story.verdict.decision}: {MEANS[story.verdict.decision]}.")
+    decision = story.verdict.decision
+    means = MEANS if story.instance.billable else ONCE_GONE
+    print()
+    print(textwrap.fill(f"Decided: {decision}: {means[decision]}.", WIDTH, subsequent_indent="  "))
+    if story.elsewhere:
+        print(f"Not measured yet as it works now, {_beside(story.neighbours)}: that comes next.")
     _outlook(story, now)
 
 
@@ -152,10 +171,11 @@ def _folded(rows: Sequence[Mapping[str, str]], *, indent: int = 2) -> None:
 def _belief(story: Story) -> dict[str, str]:
     verdict, case = story.verdict, story.case
     floor = case.shape.min_rate if case is not None else 0.0
+    worth = f", worth {verdict.independent:.1f} independent ones" if verdict.runs > 1 else ""
     return {
         f"P(rate >= {floor:g})": share(verdict.p_good),
         "Rate": f"{rate(verdict.rate)}, with 90 % between {rate(verdict.low)} and {rate(verdict.high)}",
-        "Evidence": f"{count(verdict.runs, 'run')}, worth {verdict.independent:.1f} independent ones",
+        "Evidence": f"{count(verdict.runs, 'run')}{worth}",
         "Last run": f"disturbed with a probability of {percent(verdict.disturbed)}",
     }
 
@@ -197,7 +217,8 @@ def _costs(story: Story) -> None:
         }
         for way, cost in spent.items()
     ]
-    print(f"\nExpected to cost, at ${price:.3f}/h and {judgement.planned_hours:g} h planned:")
+    expected = "Expected to cost" if story.instance.billable else "Would be expected to cost, were it rented"
+    print(f"\n{expected}, at ${price:.3f}/h and {judgement.planned_hours:g} h planned:")
     print(aligned(list(rows[0]), [list(row.values()) for row in rows], indent=2))
 
 
@@ -216,6 +237,10 @@ def _outlook(story: Story, now: float) -> None:
     rows = [{"IF IT SHOWS": _between(band), "THEN": f"{band.decision}: {MEANS[band.decision]}"} for band in bands]
     print(f"\nThe next run, {when}, would decide:")
     print(aligned(list(rows[0]), [list(row.values()) for row in rows], indent=2))
+
+
+def _beside(neighbours: int) -> str:
+    return f"beside {count(neighbours, 'other')} of ours" if neighbours else "alone there"
 
 
 def _between(band: "Band") -> str:

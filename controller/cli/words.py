@@ -13,6 +13,13 @@ MEANS = {
     "Challenged": "it works until a better one is found",
     "Rejected": "it is too slow, and is replaced",
 }
+ONCE_GONE = {
+    "Unknown": "nothing is known of it",
+    "Accepted": "it would do",
+    "Probation": "in doubt, and so rented again only where there is no other",
+    "Challenged": "in doubt, and so rented again only where there is no other",
+    "Rejected": "too slow, and not rented again until that is too old to believe",
+}
 
 
 def span(seconds: float | None) -> str:

@@ -25,12 +25,18 @@ class Band:
 
 
 def outlook(case: Case, instance: Instance, *, neighbours: int, at: float) -> tuple[Band, ...]:
-    """What is decided after a benchmark that ends at `at`, unix seconds, by what it shows; slowest first."""
+    """What is decided after a benchmark that ends at `at`, unix seconds, by what it shows; slowest first.
+
+    By what is known of its like now: what the run itself adds to that is left out.
+    """
     floor = case.shape.min_rate
+    then = replace(case, now=soon(at))
+    prior = case.prior_of(case.evidence(instance, neighbours=neighbours))
 
     def decided(rate: float) -> Decision:
-        supposed = replace(case, runs=(*case.runs, _supposed(case, instance, neighbours, at, rate)), now=soon(at))
-        return supposed.verdict(instance, neighbours=neighbours).decision
+        runs = (*case.runs, _supposed(case, instance, neighbours, at, rate))
+        evidence = replace(then, runs=runs).evidence(instance, neighbours=neighbours)
+        return then.judged(evidence, prior).decision
 
     return bands(decided, low=SLOWEST * floor, high=FASTEST * floor)
 

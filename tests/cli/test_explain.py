@@ -155,7 +155,16 @@ def test_a_machine(pair: Instance, ledger: Ledger, capsys: pytest.CaptureFixture
     assert f"last rented as {gone.instance_id}, gone for 1h00m" in text
     assert "Rejected" in text
     assert "KnownSlow means" in text
-    assert max(map(len, text.splitlines())) <= 80
+    assert max(map(len, text.splitlines())) <= 80, text
+
+
+def test_in_other_company(ledger: Ledger, capsys: pytest.CaptureFixture[str]):
+    """An instance measured alone, and no longer alone on its machine, is said to be measured next as it works now."""
+    put(ledger, rented(1), *(measured(rented(1), 80.0, hours) for hours in (9.0, 5.0, 1.0)))
+    put(ledger, rented(2, machine_id=71))
+    text = told(capsys, "4101")
+    assert "Decided: Probation" in text
+    assert "Not measured yet as it works now, beside 1 other of ours:" in text
 
 
 def test_a_number_of_two_things(pair: Instance, ledger: Ledger, capsys: pytest.CaptureFixture[str]):
@@ -163,7 +172,7 @@ def test_a_number_of_two_things(pair: Instance, ledger: Ledger, capsys: pytest.C
     put(ledger, rented(3, machine_id=4101))
     assert run(["explain", "4101"]) == 0
     assert "is taken for the instance of that name; else: vastfleet explain machine 4101" in capsys.readouterr().err
-    assert "Machine 4101: 1 of ours on it now" in told(capsys, "machine", "4101")
+    assert "Machine 4101: 4103 of ours is on it now." in told(capsys, "machine", "4101")
     assert not capsys.readouterr().err
 
 
