@@ -1,0 +1,65 @@
+"""What docs/judging.md says is what the code does."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from controller.judge.assumptions import DEFAULTS, Effort, Prior
+from controller.judge.search import search
+from controller.ledger.sqlite import Ledger
+from controller.model.fleet import Disruption, Judgement
+from tests.cli.test_explain import ledger as ledger  # noqa: PLC0414 - a fixture
+from tests.cli.test_explain import measured, put, rented, told
+
+DOC = (Path(__file__).parents[2] / "docs" / "judging.md").read_text()
+
+
+def test_the_two_runs(ledger: Ledger, capsys: pytest.CaptureFixture[str]):
+    """What the document shows of 61.4 and 46.2 is what `explain` prints, line by line."""
+    one = put(ledger, rented(1), measured(rented(1), 61.4, 1.1))
+    first = told(capsys, "4101").partition("Machines of its kind:")[0] + told(capsys, "4101", "-o", "json")
+    line = next(line.strip() for line in DOC.splitlines() if "after 1 run (" in line)
+    assert line in first
+    put(ledger, one, measured(one, 46.2, 1.0))
+    shown = told(capsys, "4101")
+    belief, _, rest = shown[shown.index("Belief:") :].partition("Machines of its kind:")
+    told_next = rest[rest.index("Expected to cost") :]
+    for part in (belief, told_next):
+        for printed in part.strip().splitlines():
+            assert printed in DOC, printed
+
+
+def test_the_table_of_searches():
+    """What finding one more takes is what the judge works out."""
+    for planned in (12, 48, 336):
+        effort = Effort(planned_hours=planned)
+        priors = [Prior(round(math.log(typical / 59), 2), 0.08, 20) for typical in (56, 59, 61, 66)]
+        hours = " | ".join(f"{search(prior, effort, DEFAULTS):.1f}" for prior in priors)
+        assert f"| {planned} | {hours} |" in DOC
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"machines of a kind differ by | {DEFAULTS.sd:.0%}".replace("%", " %"),
+        f"worth {DEFAULTS.mean_weight:g} machines",
+        f"worth {DEFAULTS.sd_weight:g} machines",
+        f"sessions differ by | {DEFAULTS.session_sd:.0%}".replace("%", " %"),
+        f"a session is forgotten within | {DEFAULTS.session_seconds / 3600:g} h",
+        f"| {DEFAULTS.disturbed:.0%}, at {DEFAULTS.drop:.0%} of the rate".replace("%", " %"),
+        f"no run is more exact than | {DEFAULTS.least_error:.0%}".replace("%", " %"),
+        f"machines unlike all others | {DEFAULTS.odd:.0%}".replace("%", " %"),
+        f"a machine's rate changes every | {DEFAULTS.drift_seconds / 3600:g} h",
+        f"a run takes, until some were made | {DEFAULTS.run_hours:g} h",
+        f"from rental to first run, likewise | {DEFAULTS.provision_hours:g} h",
+        f"P is under {DEFAULTS.stop_below:.2f}, on {DEFAULTS.confirm:g} independent runs",
+        f"`acceptAbove` is then {DEFAULTS.accept_above:.2f}",
+        f"`judgement.plannedHours` ({Judgement().planned_hours:g})",
+        f"`disruption.maxSurge` ({Disruption().max_surge})",
+        f"`minLifetimeMinutes` ({Disruption().min_lifetime_minutes:g})",
+    ],
+)
+def test_values(said: str):
+    """The values that the document names are those in force."""
+    assert said in DOC
