@@ -250,6 +250,10 @@ def _why_instance(known: "Books", instance: "Instance") -> tuple[list[str], list
         sentences.append(f"What was measured says: {thought.line}.")
     if instance.billable:
         sentences.append(f"What comes next: {waits(instance, known, known.now)}.")
+    status = known.fleets.get(instance.fleet)
+    held = status.condition("RemediationAllowed") if status is not None else None
+    if held is not None and held.status == "False":
+        sentences.append(f"In its fleet: {held.message}. {_meaning(held.reason)}")
     return sentences, _lately(known, instance.fleet, name)
 
 

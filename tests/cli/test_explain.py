@@ -8,7 +8,7 @@ from controller.cli.main import run
 from controller.ledger.sqlite import Ledger
 from controller.model.instance import Instance, Phase, Run, RunKind
 from controller.model.reasons import Reason
-from controller.model.status import FleetStatus, ShapeStatus
+from controller.model.status import Condition, FleetStatus, ShapeStatus
 
 NOW = 1_800_000_000.0
 HOUR_S = 3600.0
@@ -48,9 +48,12 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     made.close()
 
 
-def put_status(ledger: Ledger, **floor: object) -> None:
+def put_status(ledger: Ledger, *conditions: Condition, **floor: object) -> None:
     shape = ShapeStatus(key=SHAPE, min_rate=59.0).model_copy(update=floor)
-    status = FleetStatus(fleet="provers", unit="proofs/h", workload="w", created_at=NOW, last_pass=NOW, shapes=(shape,))
+    status = FleetStatus(
+        fleet="provers", unit="proofs/h", workload="w", created_at=NOW, last_pass=NOW, shapes=(shape,),
+        conditions=conditions,
+    )  # fmt: skip
     ledger.put_status("provers", status.model_dump_json(by_alias=True))
 
 
@@ -156,6 +159,18 @@ def test_a_machine(pair: Instance, ledger: Ledger, capsys: pytest.CaptureFixture
     assert "Rejected" in text
     assert "KnownSlow means" in text
     assert max(map(len, text.splitlines())) <= 80, text
+
+
+def test_while_nothing_is_replaced(pair: Instance, ledger: Ledger, capsys: pytest.CaptureFixture[str]):
+    """While something else is suspected, an instance's explanation says that nothing is replaced, and why."""
+    held = Condition(
+        type="RemediationAllowed", status="False", reason=Reason.FLEET_SHIFT, last_transition_time=NOW,
+        message="nothing is replaced: 9 machines are slower",
+    )  # fmt: skip
+    put_status(ledger, held)
+    assert "In its fleet: nothing is replaced: 9 machines are slower. FleetShift means" in " ".join(
+        told(capsys, "4101").split()
+    )
 
 
 def test_in_other_company(ledger: Ledger, capsys: pytest.CaptureFixture[str]):
