@@ -157,16 +157,7 @@ def instance_record(record: Instance, thought: InstanceStatus, now: float, *, be
         "pricePerHour": usd(record.price),
         "cost": round(cost(record, now), 6),
         "diskGiB": record.disk_gib,
-        "decision": str(thought.decision),
-        "pGood": thought.p_good,
-        "rate": thought.rate,
-        "low": thought.low,
-        "high": thought.high,
-        "runs": thought.runs,
-        "independent": thought.independent,
-        "disturbed": thought.disturbed,
-        "costs": costs_record(thought, record),
-        "verdict": thought.line,
+        **_thought_record(thought, record),
         "nextRunAt": thought.next_run_at,
         "job": thought.job or None,
         "failures": record.failures,
@@ -181,6 +172,21 @@ def instance_record(record: Instance, thought: InstanceStatus, now: float, *, be
         "contractEndsAt": record.ends_at,
         "endedAt": record.ended_at,
     })  # fmt: skip
+
+
+def _thought_record(thought: InstanceStatus, record: Instance) -> dict[str, object]:
+    return {
+        "decision": str(thought.decision),
+        "pGood": thought.p_good,
+        "rate": thought.rate,
+        "low": thought.low,
+        "high": thought.high,
+        "runs": thought.runs,
+        "independent": thought.independent,
+        "disturbed": thought.disturbed,
+        "costs": costs_record(thought, record),
+        "verdict": thought.line,
+    }
 
 
 def costs_of(thought: InstanceStatus) -> dict[str, float]:
