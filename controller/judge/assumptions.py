@@ -34,6 +34,9 @@ class Assumptions:
 DEFAULTS = Assumptions()
 
 
+COARSE = 0.02  # ln
+
+
 @dataclass(frozen=True, slots=True)
 class Prior:
     """What to expect of a machine never measured: ln(rate / floor), normal. `machines`: measured ones behind it."""
@@ -41,6 +44,10 @@ class Prior:
     mean: float = DEFAULTS.mean
     sd: float = DEFAULTS.sd
     machines: int = 0
+
+    def coarse(self) -> "Prior":
+        """The same, as exactly as the cost of a search needs it, which takes long to work out."""
+        return Prior(round(self.mean / COARSE) * COARSE, max(1, round(self.sd / COARSE)) * COARSE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

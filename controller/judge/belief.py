@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, repeat
 from operator import add, mul
 
 from controller.judge.assumptions import Assumptions, Prior
@@ -54,7 +54,7 @@ class Belief:
     def p_good(self) -> float:
         """P(x >= 0); the mass right at 0 is shared."""
         weights = self.weights()
-        return min(1.0, weights[-self.grid.low] / 2 + math.fsum(weights[1 - self.grid.low :]))
+        return min(1.0, weights[-self.grid.low] / 2 + sum(weights[1 - self.grid.low :]))
 
     def quantile(self, share: float) -> float:
         """The x below which it is with the probability `share`, between points."""
@@ -68,7 +68,7 @@ class Belief:
 
     def p_disturbed(self, assumptions: Assumptions) -> float:
         """The probability that the present session is a disturbed one."""
-        return math.fsum(map(mul, self.sessions(), disturbance(self.grid, assumptions)))
+        return float(sum(map(mul, self.sessions(), disturbance(self.grid, assumptions))))
 
 
 def samples(runs: Iterable[Run], *, floor: float, now: float, assumptions: Assumptions) -> tuple[Sample, ...]:
@@ -100,9 +100,11 @@ def clipped(found: Sequence[Sample], prior: Prior, a: Assumptions) -> tuple[Samp
     )
 
 
-def believe(found: tuple[Sample, ...], *, now: float, prior: Prior | None, assumptions: Assumptions) -> Belief:
+def believe(
+    found: tuple[Sample, ...], *, now: float, prior: Prior | None, assumptions: Assumptions, fineness: int = 1
+) -> Belief:
     """The belief at `now`, from what such machines are like (None: nothing is known of them) and from the samples."""
-    grid = lattice([sample.y for sample in found], prior.mean if prior is not None else 0.0)
+    grid = lattice([sample.y for sample in found], prior.mean if prior is not None else 0.0, fineness=fineness)
     if not found:
         return fresh(grid, prior, assumptions)
     return later(_after(grid, found, prior, assumptions), max(0.0, now - found[-1].at), prior, assumptions)
@@ -130,16 +132,12 @@ def later(belief: Belief, seconds: float, prior: Prior | None, a: Assumptions) -
     """The belief so much later: the session may have ended, and now and then a machine's rate changes for another."""
     grid = belief.grid
     kept = math.exp(-seconds / a.session_seconds)
+    stayed = kept if prior is None else kept * math.exp(-seconds / a.drift_seconds)
     drifted = 0.0 if prior is None else 1.0 - math.exp(-seconds / a.drift_seconds)
-    mine, typical = belief.weights(), prior_of_x(grid, prior, a)
-    new = [(1.0 - drifted) * m + drifted * t for m, t in zip(mine, typical, strict=True)]
-    same, sessions = belief.sessions(), prior_of_s(grid, a)
-    rows = []
-    for row, x, t in zip(belief.rows, new, typical, strict=True):
-        forgotten, moved, stayed = (1.0 - kept) * x, kept * drifted * t, kept * (1.0 - drifted)
-        rows.append(
-            array("d", [stayed * b + moved * c + forgotten * s for b, c, s in zip(row, same, sessions, strict=True)])
-        )
+    sessions, rows = prior_of_s(grid, a), []
+    for row, mine, typical in zip(belief.rows, belief.weights(), prior_of_x(grid, prior, a), strict=True):
+        new = (1.0 - drifted) * mine + drifted * typical - stayed * mine  # of which the session is not known
+        rows.append(array("d", [stayed * p + new * s for p, s in zip(row, sessions, strict=True)]))
     return Belief(grid, tuple(rows))
 
 
@@ -147,8 +145,8 @@ def seen(belief: Belief, likelihood: Sequence[float]) -> Belief:
     """The belief after a run that says so of each x + s."""
     width = 2 * belief.grid.s_count
     rows = [list(map(mul, row, likelihood[i : i + width : 2])) for i, row in enumerate(belief.rows)]
-    total = math.fsum(map(sum, rows))
-    return Belief(belief.grid, tuple(array("d", [p / total for p in row]) for row in rows))
+    factor = repeat(1.0 / sum(map(sum, rows)))
+    return Belief(belief.grid, tuple(array("d", map(mul, row, factor)) for row in rows))
 
 
 def spread(rows: Sequence[Sequence[float]], length: int) -> list[float]:

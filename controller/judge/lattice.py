@@ -39,12 +39,12 @@ class Lattice:
         return tuple((first + i) * self.step for i in range(self.count + 2 * (self.s_count - 1)))
 
 
-def lattice(ys: Sequence[float], mean: float) -> Lattice:
-    """The lattice for runs that show `ys`, of machines that typically make `mean`."""
+def lattice(ys: Sequence[float], mean: float, *, fineness: int = 1) -> Lattice:
+    """The lattice for runs that show `ys`, of machines that typically make `mean`, so many times as fine."""
     low = min(0.0, mean - SPAN, *(y - BESIDE for y in ys))
     high = max(0.0, mean + SPAN, *(y + BESIDE for y in ys))
     low, high = math.floor(low / EDGE) * EDGE, math.ceil(high / EDGE) * EDGE
-    step = max(STEP, (high - low) / POINTS)
+    step = max(STEP, (high - low) / POINTS) / fineness
     first, last = math.floor(low / step), math.ceil(high / step)
     s_low, s_high = math.floor(SLOWEST / step / 2) * 2, math.ceil(FASTEST / step / 2) * 2
     return Lattice(step, first, last - first + 1, s_low, (s_high - s_low) // 2 + 1)

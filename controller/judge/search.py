@@ -5,7 +5,6 @@ will be worth is not known before it is rented and measured, and what is found s
 box of Pandora's, after Weitzman (1979), whose worth is the one at which opening it makes no difference.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -36,13 +35,17 @@ def keep(p_bad: float, effort: Effort) -> float:
 def measure(p_bad: float, ahead: Ahead, replace: float, *, gap_hours: float, effort: Effort) -> float:
     """The cost of another run after so many hours of work, and of the better of keeping and replacing after it."""
     rest = max(0.0, effort.planned_hours - gap_hours)
-    after = math.fsum(min(replace * p, rest * bad) for p, bad in zip(ahead.p, ahead.p_bad, strict=True))
+    after = sum(map(min, [replace * p for p in ahead.p], [rest * bad for bad in ahead.p_bad]))
     return effort.run_hours + gap_hours * p_bad + after
 
 
-@lru_cache(maxsize=256)
 def search(prior: Prior, effort: Effort, assumptions: Assumptions) -> float:
     """The cost of finding a machine worth keeping, where a fresh one is as likely to be good as `prior` says."""
+    return _search(prior.coarse(), effort, assumptions)
+
+
+@lru_cache(maxsize=256)
+def _search(prior: Prior, effort: Effort, assumptions: Assumptions) -> float:
     grid = lattice((), prior.mean)
     start = fresh(grid, prior, assumptions)
     first = look_ahead(start, assumptions)
@@ -55,7 +58,7 @@ def search(prior: Prior, effort: Effort, assumptions: Assumptions) -> float:
     low, high = 0.0, opening + effort.planned_hours
     for _ in range(BISECTIONS):
         worth = (low + high) / 2
-        found = opening + math.fsum(
+        found = opening + sum(
             p * min(worth, keep(bad, effort), measure(bad, ahead, worth, gap_hours=gap, effort=effort))
             for p, bad, ahead in nexts
         )
@@ -71,9 +74,7 @@ def look_ahead(belief: Belief, assumptions: Assumptions) -> Ahead:
     half = [p / 2 for p in belief.rows[-grid.low]]  # at x = 0 just as likely too slow as not
     slow = spread([*belief.rows[: -grid.low], half], sums)
     kernels = _kernels(grid, assumptions.least_error)
-    return Ahead(
-        tuple(math.fsum(map(mul, everything, k)) for k in kernels), tuple(math.fsum(map(mul, slow, k)) for k in kernels)
-    )
+    return Ahead(tuple(sum(map(mul, everything, k)) for k in kernels), tuple(sum(map(mul, slow, k)) for k in kernels))
 
 
 @lru_cache(maxsize=64)
@@ -87,5 +88,5 @@ def _outcomes(grid: Lattice) -> tuple[float, ...]:
 def _kernels(grid: Lattice, error: float) -> tuple[Sequence[float], ...]:
     """For each outcome, its probability given each x + s: over all outcomes these are 1."""
     made = [kernel(grid, y, error) for y in _outcomes(grid)]
-    totals = [math.fsum(column) for column in zip(*made, strict=True)]
+    totals = [sum(column) for column in zip(*made, strict=True)]
     return tuple(tuple(k / total for k, total in zip(each, totals, strict=True)) for each in made)

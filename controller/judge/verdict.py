@@ -83,6 +83,22 @@ def judge(runs: Sequence[Run], terms: Terms, *, now: float, assumptions: Assumpt
     return replace(verdict, line=_line(verdict, terms.floor, wait))
 
 
+def standing(runs: Sequence[Run], terms: Terms, *, now: float, assumptions: Assumptions = DEFAULTS) -> Verdict:
+    """What a machine that is not rented is worth: rejected, challenged if a fresh one is better, else accepted."""
+    found = samples(runs, floor=terms.floor, now=now, assumptions=assumptions)
+    prior = terms.prior
+    fair = clipped(found, prior, assumptions)
+    belief = believe(fair, now=now, prior=prior, assumptions=assumptions)
+    raw = belief if fair == found else believe(found, now=now, prior=prior, assumptions=assumptions)
+    decision = Decision.ACCEPTED
+    if belief.p_good < assumptions.stop_below and _confirmed(found, assumptions):
+        decision = Decision.REJECTED
+    elif search.search(prior, terms.effort, assumptions) < search.keep(1.0 - belief.p_good, terms.effort):
+        decision = Decision.CHALLENGED
+    rate = terms.floor * math.exp(raw.quantile(0.5))
+    return Verdict(decision=decision, p_good=belief.p_good, rate=rate, runs=len(found))
+
+
 def _costs(belief: Belief, gap: float, terms: Terms, assumptions: Assumptions) -> Costs:
     prior, effort = terms.prior, terms.effort
     p_bad = 1.0 - belief.p_good

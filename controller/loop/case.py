@@ -15,15 +15,18 @@ from controller.judge.assumptions import DEFAULTS, UNMEASURED, Effort, Prior
 from controller.judge.belief import Sample, samples
 from controller.judge.prior import learn
 from controller.judge.search import search
-from controller.judge.verdict import Terms, judge
+from controller.judge.verdict import Terms, judge, standing
 from controller.model.fleet import Fleet, Shape
 from controller.model.instance import Decision, Instance, Run, RunKind, Search, Verdict
 from controller.model.reasons import Reason
 
 HOUR_S = 3600.0
 LEARNED_FROM = 60 * 86400.0  # seconds: machines measured before that say nothing of the next one
+FRESH = 4 * HOUR_S  # seconds after a run in which each hour matters
+FADED = 24 * HOUR_S  # likewise, for a machine that is not rented
+FADING = 6 * HOUR_S  # after that, verdicts within such a span are one and the same
 KNOWN = 3.0  # rentals or runs that a default effort counts for beside those in the ledger
-EFFORT_ROUNDED = 20  # parts of an hour: finer, an effort would change with every rental
+EFFORT_ROUNDED = 10  # parts of an hour: finer, an effort would change with every rental
 OFFSET_MACHINES = 3.0  # machines that "production is as fast as the benchmark" counts for beside those with both
 TOGETHER = 86400.0  # seconds between a benchmark and production's rate that are still compared
 DECIDED = frozenset({Reason.SURPLUS, Reason.DELETED, Reason.OUTDATED, Reason.OVER_BUDGET})  # given up for no fault
@@ -75,7 +78,8 @@ class Case:
         """What is thought of each machine that was measured, rented or not: by its fastest card, had it to itself."""
         found: dict[int, Verdict] = {}
         for runs in self._histories.values():
-            said = self.judged(alike(runs), self.prior_of(runs))
+            adjusted = tuple(map(self._adjusted, alike(runs)))
+            said = _standing(adjusted, self._terms(self.prior_of(runs).coarse()), math.ceil(self.now / FADED) * FADED)
             best = found.get(runs[-1].machine_id)
             if best is None or (said.p_good or 0.0) > (best.p_good or 0.0):
                 found[runs[-1].machine_id] = said
@@ -83,8 +87,11 @@ class Case:
 
     def judged(self, runs: Sequence[Run], prior: Prior) -> Verdict:
         """The judge's verdict on comparable runs."""
+        return _judged(tuple(map(self._adjusted, runs)), self._terms(prior), self._moment(runs))
+
+    def _terms(self, prior: Prior) -> Terms:
         judgement = self.fleet.spec.judgement
-        terms = Terms(
+        return Terms(
             floor=self.shape.min_rate,
             recheck_seconds=self.fleet.spec.benchmark.recheck_hours * HOUR_S,
             prior=prior,
@@ -92,7 +99,12 @@ class Case:
             replace_below=judgement.replace_below,
             accept_above=judgement.accept_above,
         )
-        return _judged(tuple(map(self._adjusted, runs)), terms, self.now)
+
+    def _moment(self, runs: Sequence[Run]) -> float:
+        """When they are judged: belief ages over days, once the session that they were made in is over."""
+        if not runs or self.now - runs[-1].ended_at < FRESH:
+            return self.now
+        return math.ceil(self.now / FADING) * FADING
 
     @property
     def typical(self) -> float:
@@ -249,6 +261,11 @@ def _elsewhere(said: Verdict, now: float, neighbours: int) -> Verdict:
 def _judged(runs: tuple[Run, ...], terms: Terms, now: float) -> Verdict:
     """A verdict is a pure function of its evidence, and asked for at each pass."""
     return judge(runs, terms, now=now)
+
+
+@lru_cache(maxsize=4096)
+def _standing(runs: tuple[Run, ...], terms: Terms, now: float) -> Verdict:
+    return standing(runs, terms, now=now)
 
 
 @lru_cache(maxsize=4096)

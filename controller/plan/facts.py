@@ -46,6 +46,10 @@ class Facts:
     credit: MicroUsd | None = None
     spend: MicroUsd = 0  # an hour, of all our fleets together
     deleting: bool = False
+    workload: str = field(init=False)  # fingerprint of what the manifest asks for now
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "workload", self.fleet.spec.workload() if self.fleet is not None else "")
 
     @property
     def working(self) -> tuple[Instance, ...]:
@@ -93,8 +97,7 @@ class Facts:
     @property
     def held_off(self) -> tuple[Reason, str] | None:
         """Why nothing at all can be rented now: what the account or the fleet waits for, or too little credit."""
-        workload = self.fleet.spec.workload() if self.fleet is not None else ""
-        wait = self.blocked("account", "account") or self.blocked("fleet", fleet_key(self.name, workload))
+        wait = self.blocked("account", "account") or self.blocked("fleet", fleet_key(self.name, self.workload))
         if wait is not None:
             return wait.reason, f"waits {wait.until - self.now:.0f} s more: {wait.detail}"
         least = max(self.limits.min_credit, round(self.limits.credit_hours * self.spend))
@@ -106,8 +109,7 @@ class Facts:
         """Whether the manifest asks for other shapes now, or another workload, than when the instance was rented."""
         if self.fleet is None:
             return False
-        spec = self.fleet.spec
-        return instance.workload != spec.workload() or instance.shape not in {shape.key for shape in spec.shapes}
+        return instance.workload != self.workload or instance.shape not in {s.key for s in self.fleet.spec.shapes}
 
     def avoided(self, machine_id: int) -> str | None:
         """Why the manifest says to avoid a machine, None if it does not."""
@@ -118,7 +120,7 @@ class Facts:
         """What is held against a whole shape, in force or not: its failures since the last success."""
         if self.fleet is None:
             return None
-        key = key_of(self.name, shape, self.fleet.spec.workload())
+        key = key_of(self.name, shape, self.workload)
         return next((b for b in self.backoffs if b.scope == "shape" and b.key == key), None)
 
     def blocked(self, scope: str, key: str) -> Backoff | None:
