@@ -1,6 +1,6 @@
 """What is taken for granted about machines and runs, and what was learned of one shape's machines."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +39,14 @@ COARSE = 0.02  # ln
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """What to expect of a machine never measured: ln(rate / floor), normal. `machines`: measured ones behind it."""
+    """What to expect of a machine never measured: ln(rate / floor), normal.
+
+    `machines`: measured ones behind it. One more that changes nothing else leaves it equal, and all that is cached.
+    """
 
     mean: float = DEFAULTS.mean
     sd: float = DEFAULTS.sd
-    machines: int = 0
+    machines: int = field(default=0, compare=False)
 
     def coarse(self) -> "Prior":
         """The same, as exactly as the cost of a search needs it, which takes long to work out."""
