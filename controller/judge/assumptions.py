@@ -34,9 +34,6 @@ class Assumptions:
 DEFAULTS = Assumptions()
 
 
-COARSE = 0.02  # ln
-
-
 @dataclass(frozen=True, slots=True)
 class Prior:
     """What to expect of a machine never measured: ln(rate / floor), normal.
@@ -48,9 +45,9 @@ class Prior:
     sd: float = DEFAULTS.sd
     machines: int = field(default=0, compare=False)
 
-    def coarse(self) -> "Prior":
-        """The same, as exactly as the cost of a search needs it, which takes long to work out."""
-        return Prior(round(self.mean / COARSE) * COARSE, max(1, round(self.sd / COARSE)) * COARSE)
+    def coarse(self, step: float) -> "Prior":
+        """The nearest of those that are so far apart, in ln: few enough that what is worked out for them is kept."""
+        return Prior(round(self.mean / step) * step, max(1, round(self.sd / step)) * step)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

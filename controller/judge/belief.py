@@ -19,8 +19,9 @@ from controller.judge.lattice import Lattice, disturbance, kernel, lattice, prio
 from controller.model.instance import Run
 
 FARTHEST = 7.0  # runs this far from the floor in ln(rate), a factor of 1100, are taken to be just so far
-REMEMBERED = 96  # runs; what older ones said has faded
-FORGOTTEN = 32  # are left out at a time, so that what is cached holds for a while
+COARSE = 0.04  # ln: between priors from which beliefs are followed; they are corrected for what the prior is
+REMEMBERED = 64  # runs; what older ones said has faded
+FORGOTTEN = 16  # are left out at a time, so that what is cached holds for a while
 
 Rows = tuple["array[float]", ...]  # for each x, the probability of each s
 
@@ -94,7 +95,7 @@ def clipped(found: Sequence[Sample], prior: Prior, a: Assumptions) -> tuple[Samp
     Otherwise a very slow run would fit the story "good machine, disturbed" better than a slow one, and P would rise as
     a rate falls.
     """
-    edge = prior.mean - a.clip
+    edge = prior.coarse(COARSE).mean - a.clip
     return tuple(
         s if s.y >= edge else Sample(s.at, max(s.y, min(edge, s.y + a.clip_span)), s.error, s.weight) for s in found
     )
@@ -104,10 +105,23 @@ def believe(
     found: tuple[Sample, ...], *, now: float, prior: Prior | None, assumptions: Assumptions, fineness: int = 1
 ) -> Belief:
     """The belief at `now`, from what such machines are like (None: nothing is known of them) and from the samples."""
-    grid = lattice([sample.y for sample in found], prior.mean if prior is not None else 0.0, fineness=fineness)
+    near = prior.coarse(COARSE) if prior is not None else None
+    grid = lattice([sample.y for sample in found], near.mean if near is not None else 0.0, fineness=fineness)
     if not found:
         return fresh(grid, prior, assumptions)
-    return later(_after(grid, found, prior, assumptions), max(0.0, now - found[-1].at), prior, assumptions)
+    belief = later(_after(grid, found, near, assumptions), max(0.0, now - found[-1].at), near, assumptions)
+    return belief if prior == near else _corrected(belief, near, prior, assumptions)
+
+
+def _corrected(belief: Belief, near: Prior | None, prior: Prior | None, a: Assumptions) -> Belief:
+    """The belief from another prior: what runs say does not depend on it, but for the little that has drifted."""
+    grid = belief.grid
+    ratios = [p / n for p, n in zip(prior_of_x(grid, prior, a), prior_of_x(grid, near, a), strict=True)]
+    total = sum(map(mul, ratios, belief.weights()))
+    return Belief(
+        grid,
+        tuple(array("d", map(mul, row, repeat(r / total))) for row, r in zip(belief.rows, ratios, strict=True)),
+    )
 
 
 def fresh(grid: Lattice, prior: Prior | None, assumptions: Assumptions) -> Belief:

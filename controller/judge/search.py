@@ -17,6 +17,7 @@ from controller.judge.lattice import Lattice, kernel, lattice
 HOUR_S = 3600.0
 OUTCOMES = 0.04  # ln: how far apart the outcomes of a run are that are told apart
 BISECTIONS = 24
+COARSE = 0.02  # ln: between priors whose searches are told apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ def measure(p_bad: float, ahead: Ahead, replace: float, *, gap_hours: float, eff
 
 def search(prior: Prior, effort: Effort, assumptions: Assumptions) -> float:
     """The cost of finding a machine worth keeping, where a fresh one is as likely to be good as `prior` says."""
-    return _search(prior.coarse(), effort, assumptions)
+    return _search(prior.coarse(COARSE), effort, assumptions)
 
 
 @lru_cache(maxsize=256)

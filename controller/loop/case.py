@@ -79,7 +79,7 @@ class Case:
         found: dict[int, Verdict] = {}
         for runs in self._histories.values():
             adjusted = tuple(map(self._adjusted, alike(runs)))
-            said = _standing(adjusted, self._terms(self.prior_of(runs).coarse()), math.ceil(self.now / FADED) * FADED)
+            said = _standing(adjusted, self._terms(self.prior_of(runs)), math.ceil(self.now / FADED) * FADED)
             best = found.get(runs[-1].machine_id)
             if best is None or (said.p_good or 0.0) > (best.p_good or 0.0):
                 found[runs[-1].machine_id] = said
