@@ -106,15 +106,22 @@ class Contender:
     reads: bool = False
     judgement: dict[str, float] = field(default_factory=dict)
 
-    def play(self, machines: list[Machine], *, slots: int = SLOTS, hours: float = WEEK) -> Record:
-        """So many hours on a market."""
+    def executor(self, machines: list[Machine], slots: int = SLOTS) -> Executor:
+        """So many slots on a market, at the beginning."""
         judge: Judge = evidence.weigh
         if self.rule is not None:
-            by_id = {machine.id: machine for machine in machines}
             judge = ByRule(
-                machines=by_id, rule=self.rule, rate_of=self.rate_of, standard=self.standard, again=self.again
+                machines={machine.id: machine for machine in machines},
+                rule=self.rule,
+                rate_of=self.rate_of,
+                standard=self.standard,
+                again=self.again,
             )
-        return Executor(fleet(slots, self), machines, judge).play(hours)
+        return Executor(fleet(slots, self), machines, judge)
+
+    def play(self, machines: list[Machine]) -> Record:
+        """A week of all slots on a market."""
+        return self.executor(machines).play(WEEK)
 
 
 def fleet(slots: int, contender: Contender) -> Fleet:

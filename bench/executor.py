@@ -1,13 +1,14 @@
 """A fleet in a simulated market, held by the planner that holds real ones, and by whatever judge it is given.
 
-Event-driven: a pass is made when a job has ended, when a run or a reading is due, and when something that was destroyed
-may be proven gone. Nothing of the loop is copied but the order of its steps: plan, rent, verdicts and what a job's end
-means are the controller's.
+A pass is made when a job has ended, when a run or a reading is due, and when something destroyed may be proven gone. Of
+the loop, only the order of its steps is repeated here: plan, rent, verdicts and what a job's end means are its own.
 """
 
 import heapq
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Protocol
 
 from bench.score import Record
@@ -78,38 +79,45 @@ class Executor:
         self._machines = {machine.id: machine for machine in machines}
         self._offers = {m: Offer(id=m, machine_id=m, gpu=GPU, gpu_count=1, price=micro(PRICE)) for m in self._machines}
         self._judge = judge
-        self._record = Record()
+        self.record = Record()
         self._now = ORIGIN
         self._ledger: dict[str, Instance] = {}
         self._rows: dict[str, Sighting] = {}  # by nonce: what exists
         self._jobs: dict[str, Job] = {}
         self._runs: list[Run] = []
         self._known: tuple[object, Findings] | None = None
-        self._measured: set[str] = set()  # whose verdict after a run is not written down yet
+        self._measured: set[str] = set()  # whose verdict after its run is not written down yet
         self._events: list[tuple[float, int, str, str]] = []
-        self._counted = 0
+        self._order = count()
+        self._at(ORIGIN, "hour" if fleet.spec.benchmark.production.command else "look")
 
     def play(self, hours: float) -> Record:
-        """Hold the fleet for so long.
+        """Hold the fleet for so long; see `advance`."""
+        self.advance(hours)
+        for nonce in self._rows:
+            self.record.end(nonce, hours)
+        return self.record
+
+    def advance(self, hours: float) -> None:
+        """Hold the fleet until so long after the beginning; to be called again with more.
 
         Raises:
             RuntimeError: the planner never comes to rest.
         """
         end = ORIGIN + hours * HOUR_S
-        self._at(ORIGIN, "look")
-        if self._fleet.spec.benchmark.production.command:
-            for hour in range(1, int(hours) + 1):
-                self._at(ORIGIN + hour * HOUR_S, "look")
         while self._events and self._events[0][0] < end:
             self._now = self._events[0][0]
             while self._events and self._events[0][0] <= self._now:
                 _, _, kind, nonce = heapq.heappop(self._events)
-                if kind != "look":
+                if kind == "hour":
+                    self._at(self._now + HOUR_S, "hour")
+                elif kind != "look":
                     self._job_ended(kind, nonce)
             self._settle()
-        for nonce in self._rows:
-            self._record.end(nonce, hours)
-        return self._record
+
+    def holds(self, machine: int) -> bool:
+        """Whether an instance is admitted on it."""
+        return any(i.machine_id == machine and i.phase is Phase.ADMITTED for i in self._ledger.values())
 
     @property
     def _hour(self) -> float:
@@ -119,8 +127,7 @@ class Executor:
         return self._machines[self._ledger[nonce].machine_id]
 
     def _at(self, when: float, kind: str, nonce: str = "") -> None:
-        self._counted += 1
-        heapq.heappush(self._events, (when, self._counted, kind, nonce))
+        heapq.heappush(self._events, (when, next(self._order), kind, nonce))
 
     def _job_ended(self, kind: str, nonce: str) -> None:
         job = self._jobs.pop(nonce, None)
@@ -174,9 +181,9 @@ class Executor:
 
     def _wake(self, facts: Facts) -> None:
         due = [facts.verdicts[i.nonce].next_run_at for i in facts.working if i.phase is Phase.ADMITTED]
-        later = [at for at in due if at is not None and at > self._now]
-        if later and (not self._events or min(later) < self._events[0][0]):
-            self._at(min(later), "look")
+        later = min((at for at in due if at is not None and at > self._now), default=math.inf)
+        if later < (self._events[0][0] if self._events else math.inf):
+            self._at(later, "look")
 
     def _look(self) -> Facts:
         listing = Listing(at=self._now, sightings=tuple(self._rows.values()))
@@ -209,21 +216,20 @@ class Executor:
 
     def _weighed(self) -> Findings:
         """What the judge says, asked again when there is more evidence, or it is older."""
-        key = soon(self._now), len(self._runs), *((i.nonce, i.phase) for i in self._ledger.values() if i.billable)
+        key = soon(self._now), len(self._runs), len(self._ledger)
         if self._known is None or self._known[0] != key:
             found = self._judge(self._fleet, tuple(self._ledger.values()), self._runs, now=self._now)
             self._known = key, found
             for nonce in self._measured:
                 said = found.verdicts.get(nonce)
                 if said is not None and said.p_good is not None:
-                    self._record.stated.append((said.p_good, self._machine(nonce).good))
+                    self.record.stated.append((said.p_good, self._machine(nonce).good))
             self._measured.clear()
         return self._known[1]
 
     def _candidates(self, facts: Facts) -> list[Candidate]:
-        typical = facts.typical[SHAPE]
         return [
-            Candidate(offer=offer, shape=SHAPE, rate=facts.expected.get((machine, SHAPE), typical))
+            Candidate(offer=offer, shape=SHAPE, rate=facts.expected.get((machine, SHAPE), facts.typical[SHAPE]))
             for machine, offer in self._offers.items()
             if machine not in facts.machines_in_use and (machine, SHAPE) not in facts.slow
         ]
@@ -246,17 +252,17 @@ class Executor:
         self._ledger[after.nonce] = after
         if after.phase is Phase.ADMITTED:
             for what in ("admitted", "at work"):
-                self._record.begin(what, after.nonce, self._machine(after.nonce), self._hour)
+                self.record.begin(what, after.nonce, self._machine(after.nonce), self._hour)
         elif working:
-            self._record.end(after.nonce, self._hour, "at work")
+            self.record.end(after.nonce, self._hour, "at work")
 
     def _begin(self, begin: Begin) -> None:
         nonce = begin.instance.nonce
-        machine = self._machine(nonce)
         self._jobs[nonce] = Job(kind=begin.job, nonce=nonce, since=self._now)
         if begin.job == "read":
             self._job_ended("read", nonce)
             return
+        machine = self._machine(nonce)
         end = machine.run_ends(self._hour) if begin.job == "measure" else self._hour + machine.provision()
         self._at(ORIGIN + end * HOUR_S, begin.job, nonce)
 
@@ -264,14 +270,13 @@ class Executor:
         nonce = action.instance.nonce
         self._jobs.pop(nonce, None)
         self._rows.pop(nonce, None)
-        self._record.end(nonce, self._hour)
+        self.record.end(nonce, self._hour)
         leaving = in_phase(action.instance, Phase.DESTROYING, action.reason, now=self._now)
         self._ledger[nonce] = replace(leaving, destroy_calls=1, not_before=self._now + LIMITS.destroy_again)
         self._at(self._now + LIMITS.apart, "look")
 
     def _rent(self, action: Rent) -> None:
-        number = len(self._ledger) + 1
-        nonce = f"{number:06d}"
+        nonce = f"{(number := len(self._ledger) + 1):06d}"
         self._ledger[nonce] = Instance(
             nonce=nonce,
             fleet=self._fleet.name,
@@ -291,4 +296,4 @@ class Executor:
             instance_id=number,
         )
         self._rows[nonce] = Sighting(id=number, label=nonce, price=action.price, actual="running")
-        self._record.begin("rented", nonce, self._machine(nonce), self._hour)
+        self.record.begin("rented", nonce, self._machine(nonce), self._hour)

@@ -102,9 +102,9 @@ def tasks(names: Iterable[str], *, worlds: int, seed: int, misspecified: bool) -
 def print_policies(scores: Scores) -> None:
     """The table of contenders."""
     print(f"{'':26} {'bad hours':>9}  {'$/1000 good':>12}  {'above the oracle, %':>20}  {'$/1000':>6}", end="")
-    print(f"  {'ten good, h':>11}  {'tried':>5}  {'good at':>9}")
+    print(f"  {'ten good, h':>11}  {'tried':>5} {'good at':>9}")
     print(f"{'policy':26} {'%':>9}  {'24 h':>5} {'7 d':>6}  {'24 h':>10} {'7 d':>9}  {'all':>6}", end="")
-    print(f"  {'median':>6} {'24 h':>4}  {'/slot':>5}  {'24 h':>4} {'7 d':>4}")
+    print(f"  {'median':>6} {'24 h':>4}  {'/slot':>5} {'24 h':>4} {'7 d':>4}")
     oracle = scores.get((ORACLE.name, ""))
     for contender in CONTENDERS:
         found = scores.get((contender.name, ""))
@@ -119,7 +119,7 @@ def print_policies(scores: Scores) -> None:
             f" {tally.mean(s.week.per_good for s in found).value:6.3f}  {beside[0]:>10} {beside[1]:>9}"
             f"  {tally.mean(s.week.per_proof for s in found).value:6.3f}  {tally.filled(found):6.1f}"
             f" {tally.filled_in_a_day(found):4.0%}  {tally.rentals(found):5.1f}"
-            f"  {tally.mean(s.day.good_at_work for s in found).value:4.1f}"
+            f" {tally.mean(s.day.good_at_work for s in found).value:4.1f}"
             f" {tally.mean(s.week.good_at_work for s in found).value:4.1f}"
         )
 

@@ -78,15 +78,15 @@ class Score:
     stated: tuple[tuple[float, bool], ...]
 
 
-def score(record: Record) -> Score:
-    """What a record of a week comes to."""
+def score(record: Record, slots: int = SLOTS) -> Score:
+    """What a record of a week of so many slots comes to."""
     hours = math.fsum(s.end - s.begin for s in record.rented)
     bad = math.fsum(s.end - s.begin for s in record.rented if not s.machine.good)
     return Score(
         day=_until(record, DAY),
         week=_until(record, WEEK),
         bad=bad / hours,
-        filled=_filled(s for s in record.admitted if s.machine.good),
+        filled=_filled((s for s in record.admitted if s.machine.good), slots),
         rentals=len(record.rented),
         stated=tuple(record.stated),
     )
@@ -102,12 +102,12 @@ def _until(record: Record, hour: float) -> Until:
     )
 
 
-def _filled(good: Iterable[Stretch]) -> float:
+def _filled(good: Iterable[Stretch], slots: int) -> float:
     held = 0
     stretches = tuple(good)
     changes = sorted([(s.end, -1) for s in stretches] + [(s.begin, 1) for s in stretches])
     for hour, change in changes:
         held += change
-        if held == SLOTS:
+        if held == slots:
             return hour
     return math.inf
