@@ -6,9 +6,11 @@ slower than those of the one before it.
 """
 
 import math
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from statistics import fmean, median
 
 from controller.judge.assumptions import DEFAULTS
@@ -18,15 +20,18 @@ from controller.model.reasons import Reason
 ALIKE = 3  # machines with one and the same failure
 RECENT = 86400.0  # seconds: failures before that are over
 COMPARED = 14 * 86400.0  # seconds: rates before that say nothing of a change
-SINCE = 2 * 86400.0  # seconds: within which a fall is looked for
-RUN_SD = 0.14  # ln: of one run about its machine's rate, sessions and disturbances included
+RUN_SD = 0.14  # ln: of one run about its machine's rate, sessions and disturbances included; where little is known
+RUN_SD_WEIGHT = 10.0  # pairs of runs that it counts for beside those there are
 MACHINES = 3  # with runs before and after, before a fall may be everybody's
 LEAST_FALL = 0.05  # ln
 MOST = 0.8  # share of the machines that must have become slower
 CERTAIN = 4.0  # standard errors: times are tried until one fits, so that three would come by chance
+CHANGED = 3.0  # standard errors, where there is but one time: that of the manifest's change
 SHOWN = 120  # characters of a failure
-NEWEST = 24  # runs of a machine that are compared
-STEP = 3600.0  # seconds between the times that are tried
+APART = 4 * 3600.0  # seconds between runs of a card that are compared: closer ones saw the same session
+STEP = 2 * 3600.0  # seconds between the times that are tried
+ABSURD = 1.0  # ln from the middle of a machine's runs: as far as one of them counts
+LATEST = 3  # runs that say how fast a machine is now
 
 Point = tuple[float, float]  # unix seconds, ln(rate / floor)
 
@@ -72,17 +77,20 @@ def _failing_alike(runs: Iterable[Run], now: float) -> Suspect | None:
 
 def _slower_since(runs: Sequence[Run], floors: Mapping[str, float], now: float) -> Suspect | None:
     """The time since when machines are slower than the same machines before, if there is one."""
-    histories: defaultdict[tuple[object, ...], list[Point]] = defaultdict(list)
+    found: defaultdict[tuple[object, ...], list[Point]] = defaultdict(list)
     for run in _rated(runs, now):
         if run.shape in floors:
             key = run.machine_id, run.gpu_uuid, run.shape, run.kind, run.concurrency, run.count, run.neighbours
-            histories[key].append((run.started_at, math.log((run.rate or 1.0) / floors[run.shape])))
-    newest = [history[-NEWEST:] for history in histories.values()]
-    times = sorted({math.floor(at / STEP) * STEP for history in newest for at, _ in history if now - at < SINCE})
-    falls = [(fall, time) for time in times if (fall := _fall(newest, time)) is not None]
-    if not falls:
-        return None
-    worst, time = min(falls, key=lambda each: each[0].errors)
+            points = found[key]
+            if not points or run.started_at - points[-1][0] >= APART:
+                points.append((run.started_at, math.log((run.rate or 1.0) / floors[run.shape])))
+    histories: defaultdict[object, list[_History]] = defaultdict(list)
+    for place, points in found.items():
+        histories[place[0]].append(_History.of(points))
+    noise = _noise(history for several in histories.values() for history in several)
+    times = sorted({math.floor(at / STEP) * STEP for points in found.values() for at, _ in points})
+    falls = [(fall, time) for time in times if (fall := _fall(histories.values(), time, noise)) is not None]
+    worst, time = min(falls, key=lambda each: each[0].errors, default=(NO_FALL, now))
     if worst.errors > -CERTAIN:
         return None
     text = (
@@ -90,6 +98,32 @@ def _slower_since(runs: Sequence[Run], floors: Mapping[str, float], now: float) 
         "what they share is the suspect: what the image fetches, a driver, the work itself"
     )
     return Suspect(Reason.FLEET_SHIFT, time, text)
+
+
+@dataclass(frozen=True, slots=True)
+class _History:
+    """Comparable runs of one card, oldest first. `sums`: of the ys so far, from 0 on; `level`: where they are now."""
+
+    times: Sequence[float]
+    ys: Sequence[float]
+    sums: Sequence[float]
+    level: float
+
+    @classmethod
+    def of(cls, points: Sequence[Point]) -> "_History":
+        ys = [y for _, y in points]
+        middle = median(ys)
+        fair = [max(middle - ABSURD, min(middle + ABSURD, y)) for y in ys]
+        return cls([at for at, _ in points], fair, [0.0, *accumulate(fair)], median(fair[-LATEST:]))
+
+    def change(self, time: float) -> tuple[float, float] | None:
+        """How much the mean changed at a time, and what that is worth in runs; None without a run on either side."""
+        before = bisect_left(self.times, time)
+        after = len(self.times) - before
+        if not before or not after:
+            return None
+        change = (self.sums[-1] - self.sums[before]) / after - self.sums[before] / before
+        return change, 1.0 / (1.0 / before + 1.0 / after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,24 +135,35 @@ class _Fall:
     machines: int
 
 
-def _fall(histories: Iterable[Sequence[Point]], time: float) -> _Fall | None:
-    """The change at a time; None if it is not almost everybody's, or leaves them fast enough."""
+NO_FALL = _Fall(0.0, 0.0, 0)
+
+
+def _noise(histories: Iterable[_History]) -> float:
+    """The standard deviation of a run, from how much each differs from the next: a fall is in few of these."""
+    apart = [later - y for history in histories for y, later in pairwise(history.ys)]
+    squares = math.fsum(each * each for each in apart) / 2.0
+    return math.sqrt((RUN_SD_WEIGHT * RUN_SD**2 + squares) / (RUN_SD_WEIGHT + len(apart)))
+
+
+def _fall(machines: Iterable[Sequence[_History]], time: float, noise: float) -> _Fall | None:
+    """The change at a time; None if it is not almost everybody's, or they are fast enough now.
+
+    A machine is one witness, however many of its cards and kinds of runs tell of it.
+    """
     changes: list[tuple[float, float]] = []
-    now: list[float] = []
-    for history in histories:
-        before = [y for at, y in history if at < time]
-        after = [y for at, y in history if at >= time]
-        if before and after:
-            variance = RUN_SD**2 * (1.0 / len(before) + 1.0 / len(after))
-            changes.append((median(after) - median(before), 1.0 / variance))
-            now.append(median(after))
+    levels: list[float] = []
+    for histories in machines:
+        seen = [(found, history.level) for history in histories if (found := history.change(time)) is not None]
+        if seen:
+            changes.append((fmean(change for (change, _), _ in seen), max(weight for (_, weight), _ in seen)))
+            levels.append(fmean(level for _, level in seen))
     if len(changes) < MACHINES or sum(change < 0.0 for change, _ in changes) < MOST * len(changes):
         return None
     weight = math.fsum(w for _, w in changes)
     size = math.fsum(change * w for change, w in changes) / weight
-    if size > -LEAST_FALL or fmean(now) >= 0.0:
+    if size > -LEAST_FALL or fmean(levels) >= 0.0:
         return None
-    return _Fall(size * math.sqrt(weight), size, len(changes))
+    return _Fall(size * math.sqrt(weight) / noise, size, len(changes))
 
 
 def _slower_than_before(runs: Sequence[Run], workload: str, floors: Mapping[str, float], now: float) -> Suspect | None:
@@ -128,8 +173,14 @@ def _slower_than_before(runs: Sequence[Run], workload: str, floors: Mapping[str,
         mine = [run for run in rated if run.shape == shape and run.workload == workload]
         unit = mine[-1].unit if mine else ""
         since = min((run.started_at for run in mine), default=now)
+        fleets = {run.fleet for run in mine}  # another fleet's work may be another kind of work
         others = [
-            r for r in rated if r.shape == shape and r.workload != workload and r.unit == unit and r.ended_at < since
+            r
+            for r in rated
+            if (r.shape, r.unit) == (shape, unit)
+            and r.workload != workload
+            and r.fleet in fleets
+            and r.ended_at < since
         ]
         if not mine or not others:
             continue
@@ -139,7 +190,7 @@ def _slower_than_before(runs: Sequence[Run], workload: str, floors: Mapping[str,
             continue
         error = math.hypot(DEFAULTS.sd, RUN_SD) * math.sqrt(1.0 / len(new) + 1.0 / len(old))
         fall = fmean(new) - fmean(old)
-        if fall < -LEAST_FALL and fall / error < -CERTAIN:
+        if fall < -LEAST_FALL and fall / error < -CHANGED:
             text = (
                 f"{len(new)} machines with workload {workload} make {1 - math.exp(fall):.0%} less than {len(old)} "
                 f"with {before[-1].workload}, the one before; the change of the manifest is the suspect"
