@@ -63,7 +63,8 @@ class Case:
         if not runs:
             return self.judged((), UNMEASURED)
         said = self.judged(runs, self.prior_of(runs))
-        return said if runs[-1].neighbours == neighbours else _elsewhere(said, self.now, neighbours)
+        before = runs[-1].neighbours
+        return said if before == neighbours else _elsewhere(said, self.now, neighbours, more=neighbours > before)
 
     def evidence(self, instance: Instance, *, neighbours: int) -> tuple[Run, ...]:
         """The runs that an instance is judged by, oldest first: all in one company, in its own if there are any."""
@@ -179,13 +180,13 @@ class Case:
         return tuple(run for run in self.runs if run.rate is not None)
 
     @cached_property
-    def _histories(self) -> dict[tuple[int, str], list[Run]]:
-        """The usable runs of each card: of GPUs by their ids, of a rental where those are not known."""
+    def _histories(self) -> dict[tuple[int, str], Sequence[Run]]:
+        """The usable runs of each card, had it to itself if it ever was: of GPUs by their ids, else of a rental."""
         found: defaultdict[tuple[int, str], list[Run]] = defaultdict(list)
         for run in self._rated:
             if self.now - run.ended_at < LEARNED_FROM:
                 found[run.machine_id, run.gpu_uuid or run.nonce].append(run)
-        return dict(found)
+        return {card: alone(runs) for card, runs in found.items()}
 
     @property
     def learned_from(self) -> tuple[tuple[tuple[Sample, ...], Prior], ...]:
@@ -215,7 +216,8 @@ class Case:
     def _offset(self) -> float:
         """Ln of how much more production shows than the benchmark, over machines that have both."""
         apart = []
-        for runs in self._histories.values():
+        for history in self._histories.values():
+            runs = alike(history)
             bench = [r for r in runs if r.kind is RunKind.BENCHMARK]
             read = [r for r in runs if r.kind is RunKind.PRODUCTION]
             near = [r for r in read if any(abs(r.ended_at - b.ended_at) < TOGETHER for b in bench)]
@@ -231,6 +233,11 @@ def alike(runs: Iterable[Run]) -> tuple[Run, ...]:
         return ()
     last = newest(ordered)
     return tuple(run for run in ordered if _like(run, last))
+
+
+def alone(runs: Sequence[Run]) -> Sequence[Run]:
+    """The runs made with no other instance of ours on the machine, if there are any: such as a fresh rental's."""
+    return [run for run in runs if not run.neighbours] or runs
 
 
 def newest(ordered: Sequence[Run]) -> Run:
@@ -249,10 +256,13 @@ def class_of(run: Run) -> Class:
     return run.count, run.concurrency, run.gpu_fraction is not None and run.gpu_fraction < 1.0
 
 
-def _elsewhere(said: Verdict, now: float, neighbours: int) -> Verdict:
-    """A verdict on runs made in other company: as good as it gets, until there is one made in this."""
+def _elsewhere(said: Verdict, now: float, neighbours: int, *, more: bool) -> Verdict:
+    """A verdict on runs made in other company, until there is one made in this.
+
+    It is as good as it gets if more are at work beside it now, and as bad if fewer are.
+    """
     beside = f"beside {neighbours} other{'s' if neighbours > 1 else ''} of ours" if neighbours else "alone"
-    decision = Decision.PROBATION if said.decision is Decision.ACCEPTED else said.decision
+    decision = said.decision if more and said.decision is not Decision.ACCEPTED else Decision.PROBATION
     line = f"{said.line}; not measured yet as it works now, {beside} on its machine, and so measured again"
     return replace(said, decision=decision, next_run_at=now, line=line)
 

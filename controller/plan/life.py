@@ -214,9 +214,9 @@ def _destroying(instance: Instance, facts: Facts) -> Action | None:
     unseen = facts.listing is not None and instance.nonce not in facts.seen
     if unseen and facts.listing is not None and instance.absent_since is not None:
         if instance.destroy_calls and facts.listing.at - instance.absent_since >= facts.limits.apart:
-            return _gone(
-                instance, facts, Reason.TEARDOWN_VERIFIED, f"{instance.detail}; absent from two complete listings"
-            )
+            why = f"{instance.detail}; absent from two complete listings"
+            note = _gone(instance, facts, Reason.TEARDOWN_VERIFIED, why)
+            return replace(note, instance=replace(note.instance, reason=instance.reason))  # why it was given up
         if instance.destroy_calls:
             return None
     if facts.now < instance.not_before:

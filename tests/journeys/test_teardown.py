@@ -1,6 +1,6 @@
 import pytest
 
-from controller.model.instance import Phase
+from controller.model.reasons import Reason
 from tests.journeys.stage import Stage, converge, fleet, stage
 
 pytestmark = pytest.mark.looptime
@@ -11,7 +11,7 @@ async def tear_down(here: Stage, name: str) -> int:
     async with here.controller() as made:
         made.ledger.set_deleting(name, deleting=True)
         await made.loop.keep(lambda: (), until=lambda _: not made.ledger.deleting())
-        return sum(i.phase is Phase.GONE and i.reason == "TeardownVerified" for i in made.ledger.instances(gone=True))
+        return sum(event.reason is Reason.TEARDOWN_VERIFIED for event in made.ledger.events())
 
 
 async def test_fifty_are_torn_down_at_the_pace_that_vast_allows(tmp_path):

@@ -139,12 +139,16 @@ def test_a_lost_create_is_given_up_only_after_time_and_two_listings(phase, waite
     ],
 )
 def test_gone_means_destroyed_and_absent_twice(calls, absent, listed, wanted):
-    """An instance is gone when it was destroyed and two listings lack it; until then it is destroyed again."""
+    """An instance is gone when it was destroyed and two listings lack it; until then it is destroyed again.
+
+    Its record keeps the reason that it was given up for.
+    """
     of = young(1, Phase.DESTROYING, destroy_calls=calls, absent_since=None if absent is None else NOW - absent)
     action = step(of, listed=listed)
     assert (type(action) if action is not None else None) is wanted
     if isinstance(action, Note):
         assert (action.instance.phase, action.reason) == (Phase.GONE, Reason.TEARDOWN_VERIFIED)
+        assert action.instance.reason is of.reason
 
 
 @pytest.mark.parametrize("phase", [Phase.LAUNCHING, Phase.PREPARING, Phase.MEASURING, Phase.ADMITTED])
