@@ -22,6 +22,7 @@ FARTHEST = 7.0  # runs this far from the floor in ln(rate), a factor of 1100, ar
 COARSE = 0.04  # ln: between priors from which beliefs are followed; they are corrected for what the prior is
 REMEMBERED = 64  # runs; what older ones said has faded
 FORGOTTEN = 16  # are left out at a time, so that what is cached holds for a while
+STRIDE = 8  # samples between beliefs that are kept, to start from
 
 Rows = tuple["array[float]", ...]  # for each x, the probability of each s
 
@@ -132,14 +133,15 @@ def fresh(grid: Lattice, prior: Prior | None, assumptions: Assumptions) -> Belie
 
 @lru_cache(maxsize=512)
 def _after(grid: Lattice, found: tuple[Sample, ...], prior: Prior | None, assumptions: Assumptions) -> Belief:
-    """The belief right after the last sample; that after the last but one is mostly known already."""
-    last = found[-1]
-    if len(found) == 1:
-        before = fresh(grid, prior, assumptions)
-    else:
-        earlier = _after(grid, found[:-1], prior, assumptions)
-        before = later(earlier, last.at - found[-2].at, prior, assumptions)
-    return seen(before, kernel(grid, last.y, last.error))
+    """The belief right after the last sample, from that after an earlier one, which is mostly known already."""
+    start = (len(found) - 1) // STRIDE * STRIDE
+    belief = _after(grid, found[:start], prior, assumptions) if start else fresh(grid, prior, assumptions)
+    for index in range(start, len(found)):
+        sample = found[index]
+        if index:
+            belief = later(belief, sample.at - found[index - 1].at, prior, assumptions)
+        belief = seen(belief, kernel(grid, sample.y, sample.error))
+    return belief
 
 
 def later(belief: Belief, seconds: float, prior: Prior | None, a: Assumptions) -> Belief:

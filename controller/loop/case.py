@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from statistics import fmean
+from statistics import fmean, stdev
 
 from controller.judge.assumptions import DEFAULTS, UNMEASURED, Effort, Prior
 from controller.judge.belief import Sample, samples
@@ -27,7 +27,10 @@ FADED = 24 * HOUR_S  # likewise, for a machine that is not rented
 FADING = 6 * HOUR_S  # after that, verdicts within such a span are one and the same
 KNOWN = 3.0  # rentals or runs that a default effort counts for beside those in the ledger
 EFFORT_ROUNDED = 10  # parts of an hour: finer, an effort would change with every rental
-OFFSET_MACHINES = 3.0  # machines that "production is as fast as the benchmark" counts for beside those with both
+OFFSET_MACHINES = 3  # that have both a benchmark and production's rate, before the two are told apart
+LEAST_OFFSET = 0.08  # ln: chance and selection make as much
+SURE = 2.0  # standard errors
+OFFSET_STEP = 0.04  # ln
 TOGETHER = 86400.0  # seconds between a benchmark and production's rate that are still compared
 DECIDED = frozenset({Reason.SURPLUS, Reason.DELETED, Reason.OUTDATED, Reason.OVER_BUDGET})  # given up for no fault
 LEAST_MACHINES = 5  # measured ones, before a floor is called out of reach
@@ -214,7 +217,10 @@ class Case:
 
     @cached_property
     def _offset(self) -> float:
-        """Ln of how much more production shows than the benchmark, over machines that have both."""
+        """Ln of how much more production shows than the benchmark; 0 while that may be chance.
+
+        Machines that were kept for a lucky benchmark show a little less later, so that a little says nothing.
+        """
         apart = []
         for history in self._histories.values():
             runs = alike(history)
@@ -223,7 +229,10 @@ class Case:
             near = [r for r in read if any(abs(r.ended_at - b.ended_at) < TOGETHER for b in bench)]
             if near:
                 apart.append(_mean_log(near) - _mean_log(bench))
-        return round(math.fsum(apart) / (OFFSET_MACHINES + len(apart)), 2)
+        if len(apart) < OFFSET_MACHINES:
+            return 0.0
+        mean, error = fmean(apart), stdev(apart) / math.sqrt(len(apart))
+        return round(mean / OFFSET_STEP) * OFFSET_STEP if abs(mean) > max(LEAST_OFFSET, SURE * error) else 0.0
 
 
 def alike(runs: Iterable[Run]) -> tuple[Run, ...]:
