@@ -39,7 +39,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """The probability of each x and s of a lattice, at one moment."""
+    """The probability of each x and s of a lattice, at one moment; right after a run only up to a factor."""
 
     grid: Lattice
     rows: Rows
@@ -146,23 +146,24 @@ def _after(grid: Lattice, found: tuple[Sample, ...], prior: Prior | None, assump
 
 def later(belief: Belief, seconds: float, prior: Prior | None, a: Assumptions) -> Belief:
     """The belief so much later: the session may have ended, and now and then a machine's rate changes for another."""
-    grid = belief.grid
-    kept = math.exp(-seconds / a.session_seconds)
-    stayed = kept if prior is None else kept * math.exp(-seconds / a.drift_seconds)
-    drifted = 0.0 if prior is None else 1.0 - math.exp(-seconds / a.drift_seconds)
-    sessions, rows = prior_of_s(grid, a), []
-    for row, mine, typical in zip(belief.rows, belief.weights(), prior_of_x(grid, prior, a), strict=True):
-        new = (1.0 - drifted) * mine + drifted * typical - stayed * mine  # of which the session is not known
+    grid, mine = belief.grid, belief.weights()
+    total = sum(mine)
+    kept = math.exp(-seconds / a.session_seconds) / total
+    same = 1.0 if prior is None else math.exp(-seconds / a.drift_seconds)
+    stayed, sessions, rows = kept * same, prior_of_s(grid, a), []
+    for row, weight, typical in zip(belief.rows, mine, prior_of_x(grid, prior, a), strict=True):
+        new = (1.0 - same) * typical + (same / total - stayed) * weight  # of which the session is not known
         rows.append(array("d", [stayed * p + new * s for p, s in zip(row, sessions, strict=True)]))
     return Belief(grid, tuple(rows))
 
 
 def seen(belief: Belief, likelihood: Sequence[float]) -> Belief:
-    """The belief after a run that says so of each x + s."""
+    """The belief after a run that says so of each x + s, up to a factor."""
     width = 2 * belief.grid.s_count
-    rows = [list(map(mul, row, likelihood[i : i + width : 2])) for i, row in enumerate(belief.rows)]
-    factor = repeat(1.0 / sum(map(sum, rows)))
-    return Belief(belief.grid, tuple(array("d", map(mul, row, factor)) for row in rows))
+    return Belief(
+        belief.grid,
+        tuple(array("d", map(mul, row, likelihood[i : i + width : 2])) for i, row in enumerate(belief.rows)),
+    )
 
 
 def spread(rows: Sequence[Sequence[float]], length: int) -> list[float]:

@@ -11,12 +11,12 @@ from functools import lru_cache
 
 from controller.judge.assumptions import Assumptions, Prior
 
-STEP = 0.02  # of x, in ln(rate)
-POINTS = 130  # about how many x may have; beyond, the step grows
+STEP = 0.03  # of x, in ln(rate): as fine as a run is exact
+POINTS = 90  # about how many x may have; beyond, the step grows
 SPAN = 0.5  # of x, to each side of the typical machine; farther where the runs are
 BESIDE = 0.3  # of x, beyond the farthest run
 SLOWEST, FASTEST = -0.68, 0.36  # of s
-EDGE = 0.1  # the lattice grows by so much at a time, so that few different ones are in use
+EDGE = 0.12  # the lattice grows by so much at a time, so that few different ones are in use
 
 
 @dataclass(frozen=True, slots=True)
