@@ -16,6 +16,13 @@ from controller.plan.outcome import JobEnd
 
 log = logging.getLogger(__name__)
 
+NOTHING: frozenset[str] = frozenset()
+DISTURBED = {  # by job: the jobs on its machine that it is not begun beside
+    "measure": frozenset({"measure", "start"}),
+    "read": frozenset({"measure"}),
+    "start": frozenset({"measure"}),
+}
+
 
 class Jobs:
     """The jobs under way. `ended` is called once for each, in this loop's thread."""
@@ -34,10 +41,13 @@ class Jobs:
         return dict(self._jobs)
 
     def begin(self, order: Order) -> bool:
-        """Start a job, unless the instance has one, or its machine is being measured and the two would disturb."""
+        """Start a job, unless the instance has one, or it and one on its machine would disturb each other.
+
+        Nothing is measured or begins to work beside a measurement: what it was made beside would not be so.
+        """
         nonce, machine = order.instance.nonce, order.instance.machine_id
-        measured = {self._machines[n] for n, job in self._jobs.items() if job.kind == "measure"}
-        if nonce in self._tasks or (order.job in {"measure", "read"} and machine in measured):
+        beside = {job.kind for n, job in self._jobs.items() if self._machines[n] == machine}
+        if nonce in self._tasks or beside & DISTURBED.get(order.job, NOTHING):
             return False
         self._jobs[nonce] = Job(kind=order.job, nonce=nonce, since=self._clock.now(), progress_at=self._clock.now())
         self._machines[nonce] = machine

@@ -149,15 +149,27 @@ def _admitted(instance: Instance, row: Sighting, facts: Facts) -> Action | None:
     verdict = facts.verdicts.get(instance.nonce)
     if instance.reason is Reason.RESUMED:  # what ran on it does not run any more
         return _checked_again(instance, facts, "it was stopped and started again")
-    rejected = verdict is not None and verdict.decision is Decision.REJECTED
-    due = verdict is None or verdict.next_run_at is None or verdict.next_run_at <= facts.now
-    replaced = rejected or facts.outdated(instance)  # when the target allows; until then it works
     if facts.fleet.spec.suspend:
         return None
-    if replaced or not due:
+    if facts.outdated(instance) or not _due(instance, facts, verdict):
         return _production_read(instance, facts)
     why = verdict.line if verdict is not None and verdict.line else "no usable run"
     return _checked_again(instance, facts, why)
+
+
+def _due(instance: Instance, facts: Facts, verdict: Verdict | None) -> bool:
+    """Whether an instance is to be measured again.
+
+    One that is too slow is not: it works until it is replaced. Unless it is spared because of a suspicion, whose end
+    only runs can show.
+    """
+    if verdict is None or verdict.decision is Decision.UNKNOWN:
+        return True
+    if facts.suspect is not None and verdict.decision in {Decision.CHALLENGED, Decision.REJECTED}:
+        return facts.now - (instance.checked_at or 0.0) >= facts.limits.suspected
+    if verdict.decision is Decision.REJECTED:
+        return False
+    return verdict.next_run_at is None or verdict.next_run_at <= facts.now
 
 
 def _production_read(instance: Instance, facts: Facts) -> Begin | None:

@@ -25,6 +25,7 @@ class Limits:
     contract_end: float = 7200.0  # an instance is replaced when its contract has less left than this
     retry: float = 60.0  # first wait after a failed try; doubles with each
     longest_retry: float = 300.0  # the longest wait before a destroy or start that was turned away is sent again
+    suspected: float = 21_600.0  # what is spared because of a suspicion is measured again after this long
     tries: int = 3  # failed tries before an instance that never worked is given up
     working_tries: int = 6  # failed tries before one that works is replaced
     same_fault: int = 3  # machines with one and the same fault before the image, not the machine, is blamed

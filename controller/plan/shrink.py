@@ -159,10 +159,12 @@ def replaced(facts: Facts, fleet: Fleet, going: set[str], *, doomed: dict[str, t
     working = [i for i in facts.working if i.nonce not in going]
     held = sum(value_of(facts, fleet, i) for i in working)
     releases: list[Release] = []
-    for instance in _least_valuable_first(facts, (i for i in working if i.nonce in doomed)):
+    order = _least_valuable_first(facts, (i for i in working if i.nonce in doomed))
+    for instance in sorted(order, key=lambda i: _hope(facts, i, doomed[i.nonce][0])):
         reason, why = doomed[instance.nonce]
         value = value_of(facts, fleet, instance)
-        bound = facts.decision(instance) is Decision.CHALLENGED or facts.held_off is not None
+        hopeless = facts.held_off is not None or instance.shape in facts.out_of_reach
+        bound = facts.decision(instance) is Decision.CHALLENGED or hopeless
         slack = 0.0 if bound else disruption.max_unavailable * value
         young = facts.now - instance.created_at < disruption.min_lifetime_minutes * 60
         spared = held - value >= target_of(fleet) - slack - 1e-9
@@ -171,3 +173,9 @@ def replaced(facts: Facts, fleet: Fleet, going: set[str], *, doomed: dict[str, t
         held -= value
         releases.append(Release(instance=instance, reason=reason, why=why))
     return releases
+
+
+def _hope(facts: Facts, instance: Instance, reason: Reason) -> float:
+    """P(fast enough) of what may be too slow: of two in doubt the likelier stays. What must go anyhow has none."""
+    verdict = facts.verdicts.get(instance.nonce)
+    return 0.0 if verdict is None or reason is not Reason.BELOW_MIN_RATE else verdict.p_good or 0.0

@@ -49,6 +49,18 @@ async def test_a_machine_is_measured_once_at_a_time(room):
     await room.jobs.close()
 
 
+@pytest.mark.parametrize("under_way", ["measure", "start"])
+async def test_nothing_begins_to_work_beside_a_measurement(room, under_way):
+    """On one machine a measurement and the start of another's production wait for each other."""
+    one, two = instance(1), replace(instance(2), machine_id=instance(1).machine_id)
+    assert room.jobs.begin(order(one, under_way))
+    assert not room.jobs.begin(order(two, "start" if under_way == "measure" else "measure"))
+    assert room.jobs.begin(order(instance(3), "start"))
+    await room.jobs.close()
+    assert room.jobs.begin(order(two, "start"))
+    await room.jobs.close()
+
+
 @pytest.mark.parametrize("started", [True, False])
 async def test_cancelling_waits_until_the_job_has_ended(room, started):
     """After a cancel nothing of the job runs any more, it reports no end, and the instance is free for another."""

@@ -241,6 +241,22 @@ def test_what_is_to_be_replaced_is_not_measured_again(manifest):
     assert step(of, fleet=manifest, verdicts={}) is None
 
 
+@pytest.mark.parametrize("decision", [Decision.CHALLENGED, Decision.REJECTED])
+@pytest.mark.parametrize(("hours", "wanted"), [(5.9, None), (6.0, (Note, Reason.RECHECK_DUE))])
+def test_what_a_suspicion_spares_is_measured_now_and_then(decision, hours, wanted):
+    """Only runs can show that what slowed all machines is over: what is spared is measured every six hours."""
+    of = instance(1, checked_at=NOW - hours * HOUR)
+    verdicts = {of.nonce: verdict(decision, next_run_at=None if decision is Decision.REJECTED else NOW - 1)}
+    assert said(step(of, verdicts=verdicts, suspect=(Reason.FLEET_SHIFT, "all of them"))) == wanted
+
+
+def test_what_works_and_was_never_measured_is_due():
+    """A working instance without a usable run is measured, whatever time its verdict names."""
+    of = instance(1)
+    unknown = verdict(Decision.UNKNOWN, None, next_run_at=NOW + 1800)
+    assert said(step(of, verdicts={of.nonce: unknown})) == (Note, Reason.RECHECK_DUE)
+
+
 @pytest.mark.parametrize("verdicts", [True, False])
 @pytest.mark.parametrize("manifest", [fleet(instance={"image": "new"}), fleet(shapes=BOTH[1:])])
 def test_a_recheck_that_the_manifest_overtook_ends(manifest, verdicts):

@@ -75,6 +75,16 @@ def test_a_doubted_instance_is_challenged_and_never_just_dropped():
     assert plan(on_its_way).wanted.count == 0
 
 
+def test_of_two_in_doubt_the_likelier_stays():
+    """A challenger that is less likely fast enough than the challenged goes itself, though it may be faster."""
+    old, new = instance(1), instance(2)
+    one = fleet(target={"instances": 1}, disruption={"minLifetimeMinutes": 0})
+    likely = verdict(Decision.CHALLENGED, 54.0, p_good=0.92)
+    for p_good, gone in ((0.67, 1002), (0.95, 1001)):
+        verdicts = {old.nonce: likely, new.nonce: verdict(Decision.CHALLENGED, 57.0, p_good=p_good)}
+        assert released(plan(facts(old, new, verdicts=verdicts, fleet=one))) == [(gone, Reason.BELOW_MIN_RATE)]
+
+
 def test_two_in_doubt_do_not_replace_each_other_for_ever():
     """A challenger measured before and in doubt itself must do plainly more for its money than the one it challenges."""
     found = judged(verdict(Decision.CHALLENGED, 45.0), GOOD, GOOD, GOOD, doubted=frozenset({(501, SHAPE)}))
@@ -96,10 +106,11 @@ def test_two_in_doubt_do_not_replace_each_other_for_ever():
                 Backoff(scope="account", key="account", until=NOW + 9, failures=1, reason=Reason.SPEND_LIMITED),
             )
         },
+        {"out_of_reach": {SHAPE: "of 9 machines measured, next to none"}},
     ],
 )
 def test_slow_ones_are_kept_while_nothing_can_be_rented(poor):
-    """Without credit a slow instance is better than none: it is not given up for a successor that cannot come."""
+    """Without credit, or with a floor out of reach, a slow instance is better than none: it is not given up for a successor that cannot come."""
     assert released(plan(judged(SLOW, GOOD, GOOD, GOOD, **poor))) == []
 
 
