@@ -160,13 +160,15 @@ def replaced(facts: Facts, fleet: Fleet, going: set[str], *, doomed: dict[str, t
     held = sum(value_of(facts, fleet, i) for i in working)
     releases: list[Release] = []
     order = _least_valuable_first(facts, (i for i in working if i.nonce in doomed))
+    doubted = sorted((i for i in order if doomed[i.nonce][0] is Reason.BELOW_MIN_RATE), key=lambda i: i.created_at)
+    newcomers = doubted[1:]  # of several in doubt, those that came later were to be better: no age protects them
     for instance in sorted(order, key=lambda i: _hope(facts, i, doomed[i.nonce][0])):
         reason, why = doomed[instance.nonce]
         value = value_of(facts, fleet, instance)
         hopeless = facts.held_off is not None or instance.shape in facts.out_of_reach
         bound = facts.decision(instance) is Decision.CHALLENGED or hopeless
         slack = 0.0 if bound else disruption.max_unavailable * value
-        young = facts.now - instance.created_at < disruption.min_lifetime_minutes * 60
+        young = facts.now - instance.created_at < disruption.min_lifetime_minutes * 60 and instance not in newcomers
         spared = held - value >= target_of(fleet) - slack - 1e-9
         if (young and voluntary(facts, instance, reason)) or not spared:
             continue

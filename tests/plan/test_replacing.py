@@ -85,6 +85,19 @@ def test_of_two_in_doubt_the_likelier_stays():
         assert released(plan(facts(old, new, verdicts=verdicts, fleet=one))) == [(gone, Reason.BELOW_MIN_RATE)]
 
 
+def test_no_age_protects_a_challenger_that_is_no_better():
+    """The shortest life is for what works alone: a challenger in doubt does not outlive a likelier one by its youth."""
+    old, new = instance(1), instance(2, created_at=NOW - 1200)
+    verdicts = {
+        old.nonce: verdict(Decision.CHALLENGED, p_good=0.92),
+        new.nonce: verdict(Decision.CHALLENGED, p_good=0.67),
+    }
+    found = facts(old, new, verdicts=verdicts, fleet=fleet(target={"instances": 1}))
+    assert released(plan(found)) == [(1002, Reason.BELOW_MIN_RATE)]
+    both_young = replace(found, instances=(replace(old, created_at=NOW - 1300), new))
+    assert released(plan(both_young)) == [(1002, Reason.BELOW_MIN_RATE)]
+
+
 def test_two_in_doubt_do_not_replace_each_other_for_ever():
     """A challenger measured before and in doubt itself must do plainly more for its money than the one it challenges."""
     found = judged(verdict(Decision.CHALLENGED, 45.0), GOOD, GOOD, GOOD, doubted=frozenset({(501, SHAPE)}))
@@ -110,7 +123,7 @@ def test_two_in_doubt_do_not_replace_each_other_for_ever():
     ],
 )
 def test_slow_ones_are_kept_while_nothing_can_be_rented(poor):
-    """Without credit, or with a floor out of reach, a slow instance is better than none: it is not given up for a successor that cannot come."""
+    """A slow instance is better than none: it is not given up for a successor that cannot come."""
     assert released(plan(judged(SLOW, GOOD, GOOD, GOOD, **poor))) == []
 
 
