@@ -99,7 +99,7 @@ def test_no_age_protects_a_challenger_that_is_no_better():
 
 
 def test_two_in_doubt_do_not_replace_each_other_for_ever():
-    """A challenger measured before and in doubt itself must do plainly more for its money than the one it challenges."""
+    """A challenger known to be in doubt itself must do plainly more for its money than the one it challenges."""
     found = judged(verdict(Decision.CHALLENGED, 45.0), GOOD, GOOD, GOOD, doubted=frozenset({(501, SHAPE)}))
     planned = plan(found)
     assert rent(found, planned, [candidate(1, 0.3, 45)]) == ()
