@@ -66,8 +66,7 @@ class Case:
         if not runs:
             return self.judged((), UNMEASURED)
         said = self.judged(runs, self.prior_of(runs))
-        before = runs[-1].neighbours
-        return said if before == neighbours else _elsewhere(said, self.now, neighbours, more=neighbours > before)
+        return said if runs[-1].neighbours == neighbours else _elsewhere(said, runs[-1], neighbours)
 
     def evidence(self, instance: Instance, *, neighbours: int) -> tuple[Run, ...]:
         """The runs that an instance is judged by, oldest first: all in one company, in its own if there are any."""
@@ -265,15 +264,16 @@ def class_of(run: Run) -> Class:
     return run.count, run.concurrency, run.gpu_fraction is not None and run.gpu_fraction < 1.0
 
 
-def _elsewhere(said: Verdict, now: float, neighbours: int, *, more: bool) -> Verdict:
-    """A verdict on runs made in other company, until there is one made in this.
+def _elsewhere(said: Verdict, last: Run, neighbours: int) -> Verdict:
+    """A verdict on runs made in other company, until there is one made in this: due since the last of them.
 
     It is as good as it gets if more are at work beside it now, and as bad if fewer are.
     """
     beside = f"beside {neighbours} other{'s' if neighbours > 1 else ''} of ours" if neighbours else "alone"
-    decision = said.decision if more and said.decision is not Decision.ACCEPTED else Decision.PROBATION
+    holds = neighbours > last.neighbours and said.decision is not Decision.ACCEPTED
+    decision = said.decision if holds else Decision.PROBATION
     line = f"{said.line}; not measured yet as it works now, {beside} on its machine, and so measured again"
-    return replace(said, decision=decision, next_run_at=now, line=line)
+    return replace(said, decision=decision, next_run_at=last.ended_at, line=line)
 
 
 @lru_cache(maxsize=4096)

@@ -14,7 +14,7 @@ FLEET = fleet()  # four RTX 4090 at a floor of 50
 FLOOR = FLEET.spec.shapes[0].min_rate
 
 
-def case(*runs: Run, rentals: tuple[Instance, ...] = (), now: float = NOW, min_rate: float = FLOOR) -> Case:
+def case(*runs: Run, rentals: tuple[Instance, ...] = (), now: float = NOW + 1800, min_rate: float = FLOOR) -> Case:
     shape = FLEET.spec.shapes[0].model_copy(update={"min_rate": min_rate})
     return Case(FLEET, shape, rentals, tuple(sorted(runs, key=lambda one: one.ended_at)), now)
 
@@ -96,10 +96,10 @@ def test_runs_made_alone_do_not_speak_for_two():
     runs = spaced(MINE, 70, 70, 70)
     alone, beside = (case(*runs).verdict(MINE, neighbours=count) for count in (0, 1))
     assert alone.decision is Decision.ACCEPTED
-    assert (beside.decision, beside.next_run_at) == (Decision.PROBATION, NOW)
+    assert (beside.decision, beside.next_run_at) == (Decision.PROBATION, runs[-1].ended_at)
     assert "beside 1 other of ours" in beside.line
     measured = case(*runs, *spaced(MINE, 64, neighbours=1, hours_ago=0.1)).verdict(MINE, neighbours=1)
-    assert (measured.runs, measured.next_run_at != NOW) == (1, True)
+    assert (measured.runs, (measured.next_run_at or 0.0) > NOW) == (1, True)
 
 
 def test_runs_made_beside_another_do_not_condemn_one_that_is_alone():
@@ -107,7 +107,7 @@ def test_runs_made_beside_another_do_not_condemn_one_that_is_alone():
     runs = spaced(MINE, 35, 35, 35, neighbours=1)
     assert case(*runs).verdict(MINE, neighbours=1).decision is Decision.REJECTED
     alone = case(*runs).verdict(MINE, neighbours=0)
-    assert (alone.decision, alone.next_run_at) == (Decision.PROBATION, NOW)
+    assert (alone.decision, alone.next_run_at) == (Decision.PROBATION, runs[-1].ended_at)
     assert "alone on its machine" in alone.line
     assert case(*runs).verdict(MINE, neighbours=2).decision is Decision.REJECTED
 
@@ -121,12 +121,12 @@ def test_a_machine_is_thought_of_as_it_is_alone():
 
 
 def test_productions_rate_is_read_as_the_benchmark_would_show_it():
-    """Where production shows a tenth less than the benchmark on every machine, that is no reason to reject any."""
+    """Where production shows a third less than the benchmark on every machine, that is no reason to reject any."""
     runs = []
     for nth in range(20):
         of = instance(20 + nth)
         runs += spaced(of, 57, 57, hours_ago=20.0, concurrency=5)
-        runs += spaced(of, *(51.3,) * 6, hours_ago=1.0, kind=RunKind.PRODUCTION, concurrency=5)
+        runs += spaced(of, *(38.0,) * 6, hours_ago=1.0, kind=RunKind.PRODUCTION, concurrency=5)
     found = case(*runs)
     assert 54 < (found.verdict(instance(20), neighbours=0).rate or 0.0) < 58
     assert found.verdict(instance(20), neighbours=0).decision is Decision.ACCEPTED
