@@ -10,19 +10,18 @@ import math
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import accumulate, repeat
 from operator import add, mul
 
 from controller.judge.assumptions import Assumptions, Prior
 from controller.judge.lattice import Lattice, disturbance, kernel, lattice, prior_of_s, prior_of_x
-from controller.model.instance import Run
+from controller.model.instance import Run, RunKind
 
 FARTHEST = 7.0  # runs this far from the floor in ln(rate), a factor of 1100, are taken to be just so far
 COARSE = 0.04  # ln: between priors from which beliefs are followed; they are corrected for what the prior is
 REMEMBERED = 64  # runs; what older ones said has faded
 FORGOTTEN = 16  # are left out at a time, so that what is cached holds for a while
-STRIDE = 8  # samples between beliefs that are kept, to start from
+KNOWN = 1024  # beliefs that are kept, to go on from: about three an instance
 
 Rows = tuple["array[float]", ...]  # for each x, the probability of each s
 
@@ -73,18 +72,23 @@ class Belief:
         return float(sum(map(mul, self.sessions(), disturbance(self.grid, assumptions))))
 
 
-def samples(runs: Iterable[Run], *, floor: float, now: float, assumptions: Assumptions) -> tuple[Sample, ...]:
-    """The usable runs, oldest first: those with a positive, finite rate. A run from the future counts as made now."""
+def samples(
+    runs: Iterable[Run], *, floor: float, now: float, assumptions: Assumptions, offset: float = 0.0
+) -> tuple[Sample, ...]:
+    """The usable runs, oldest first: those with a positive, finite rate. A run from the future counts as made now.
+
+    `offset`: ln of how much more production's rate shows than a benchmark would.
+    """
     usable = sorted(
-        (min(run.ended_at, now), run.rate, run.error)
+        (min(run.ended_at, now), run.rate, run.error, offset if run.kind is RunKind.PRODUCTION else 0.0)
         for run in runs
         if run.rate is not None and 0.0 < run.rate < math.inf and math.isfinite(run.ended_at)
     )
     dropped = max(0, math.ceil((len(usable) - REMEMBERED) / FORGOTTEN)) * FORGOTTEN
     found: list[Sample] = []
-    for at, rate, error in usable[dropped:]:
+    for at, rate, error, more in usable[dropped:]:
         since = at - found[-1].at if found else math.inf
-        y = max(-FARTHEST, min(FARTHEST, math.log(rate) - math.log(floor)))
+        y = max(-FARTHEST, min(FARTHEST, math.log(rate) - math.log(floor) - more))
         exact = error if error is not None and assumptions.least_error < error < math.inf else assumptions.least_error
         found.append(Sample(at, y, exact, 1.0 - math.exp(-since / assumptions.session_seconds)))
     return tuple(found)
@@ -131,17 +135,26 @@ def fresh(grid: Lattice, prior: Prior | None, assumptions: Assumptions) -> Belie
     return Belief(grid, tuple(array("d", [x * s for s in sessions]) for x in prior_of_x(grid, prior, assumptions)))
 
 
-@lru_cache(maxsize=512)
 def _after(grid: Lattice, found: tuple[Sample, ...], prior: Prior | None, assumptions: Assumptions) -> Belief:
-    """The belief right after the last sample, from that after an earlier one, which is mostly known already."""
-    start = (len(found) - 1) // STRIDE * STRIDE
-    belief = _after(grid, found[:start], prior, assumptions) if start else fresh(grid, prior, assumptions)
+    """The belief right after the last sample: from that after the last but one, if that is known, or from the first."""
+    for start in (len(found), len(found) - 1, 0):
+        known = _known.get((grid, found[:start], prior, assumptions))
+        if known is not None:
+            break
+    belief = known or fresh(grid, prior, assumptions)
     for index in range(start, len(found)):
         sample = found[index]
         if index:
             belief = later(belief, sample.at - found[index - 1].at, prior, assumptions)
         belief = seen(belief, kernel(grid, sample.y, sample.error))
+    _known.pop((grid, found, prior, assumptions), None)
+    _known[grid, found, prior, assumptions] = belief
+    while len(_known) > KNOWN:
+        del _known[next(iter(_known))]
     return belief
+
+
+_known: dict[tuple[Lattice, tuple[Sample, ...], Prior | None, Assumptions], Belief] = {}  # the latest used last
 
 
 def later(belief: Belief, seconds: float, prior: Prior | None, a: Assumptions) -> Belief:

@@ -15,6 +15,7 @@ from controller.model.instance import Costs, Decision, Run, Verdict
 
 HOUR_S = 3600.0
 TAIL = 0.05  # probability beyond each end of the interval shown
+MANY = 4  # runs, of which one may be clipped without the rate being told wrong
 SHOWN_DISTURBED = 0.5  # probability from which the last run is said to look disturbed
 
 
@@ -29,6 +30,7 @@ class Terms:
         effort: what judging and finding take, and how long an instance is wanted.
         replace_below: P under which a successor is sought; with `accept_above`, thresholds instead of costs.
         accept_above: P from which it is only re-checked.
+        offset: ln of how much more production's rate shows than a benchmark would.
 
     Raises:
         ValueError: the floor is not a positive, finite number.
@@ -40,6 +42,7 @@ class Terms:
     effort: Effort = USUAL
     replace_below: float | None = None
     accept_above: float | None = None
+    offset: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0.0 < self.floor < math.inf:
@@ -53,14 +56,14 @@ class Terms:
 
 def judge(runs: Sequence[Run], terms: Terms, *, now: float, assumptions: Assumptions = DEFAULTS) -> Verdict:
     """Say what the runs, in any order, say about `rate >= floor` at `now`, unix seconds."""
-    found = samples(runs, floor=terms.floor, now=now, assumptions=assumptions)
+    found = samples(runs, floor=terms.floor, now=now, assumptions=assumptions, offset=terms.offset)
     if not found:
         return Verdict(decision=Decision.UNKNOWN, next_run_at=now, line="no usable run yet; next: measured")
     prior = terms.prior
     fair = clipped(found, prior, assumptions)
     belief = believe(fair, now=now, prior=prior, assumptions=assumptions)
     last = believe(fair, now=found[-1].at, prior=prior, assumptions=assumptions)
-    raw = belief if fair == found else believe(found, now=now, prior=prior, assumptions=assumptions)
+    raw = belief if _told(found, fair) else believe(found, now=now, prior=prior, assumptions=assumptions)
     gap = max(0.0, found[-1].at + assumptions.cooldown_seconds - now)
     costs = _costs(belief, gap, terms, assumptions) if terms.by_cost else None
     if belief.p_good < assumptions.stop_below and _confirmed(found, assumptions):
@@ -85,11 +88,11 @@ def judge(runs: Sequence[Run], terms: Terms, *, now: float, assumptions: Assumpt
 
 def standing(runs: Sequence[Run], terms: Terms, *, now: float, assumptions: Assumptions = DEFAULTS) -> Verdict:
     """What a machine that is not rented is worth: rejected, challenged if a fresh one is better, else accepted."""
-    found = samples(runs, floor=terms.floor, now=now, assumptions=assumptions)
+    found = samples(runs, floor=terms.floor, now=now, assumptions=assumptions, offset=terms.offset)
     prior = terms.prior
     fair = clipped(found, prior, assumptions)
     belief = believe(fair, now=now, prior=prior, assumptions=assumptions)
-    raw = belief if fair == found else believe(found, now=now, prior=prior, assumptions=assumptions)
+    raw = belief if _told(found, fair) else believe(found, now=now, prior=prior, assumptions=assumptions)
     decision = Decision.ACCEPTED
     if belief.p_good < assumptions.stop_below and _confirmed(found, assumptions):
         decision = Decision.REJECTED
@@ -106,6 +109,12 @@ def _costs(belief: Belief, gap: float, terms: Terms, assumptions: Assumptions) -
     ahead = search.look_ahead(later(belief, gap, prior, assumptions), assumptions)
     measure = search.measure(p_bad, ahead, replace_, gap_hours=gap / HOUR_S, effort=effort)
     return Costs(keep=search.keep(p_bad, effort), measure=measure, replace=replace_)
+
+
+def _told(found: Sequence[Sample], fair: Sequence[Sample]) -> bool:
+    """Whether the clipped samples tell the rate too: none is, or few of many, which then are held to be disturbed."""
+    clips = sum(a is not b for a, b in zip(found, fair, strict=True))
+    return clips <= len(found) // MANY
 
 
 def _confirmed(found: Sequence[Sample], assumptions: Assumptions) -> bool:

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from statistics import fmean, stdev
+from statistics import fmean, median, stdev
 
 from controller.judge.assumptions import DEFAULTS, UNMEASURED, Effort, Prior
 from controller.judge.belief import Sample, samples
@@ -28,7 +28,7 @@ FADING = 6 * HOUR_S  # after that, verdicts within such a span are one and the s
 KNOWN = 3.0  # rentals or runs that a default effort counts for beside those in the ledger
 EFFORT_ROUNDED = 10  # parts of an hour: finer, an effort would change with every rental
 OFFSET_MACHINES = 3  # that have both a benchmark and production's rate, before the two are told apart
-LEAST_OFFSET = 0.08  # ln: chance and selection make as much
+LEAST_OFFSET = 0.15  # ln: chance and selection make less
 SURE = 2.0  # standard errors
 OFFSET_STEP = 0.04  # ln
 TOGETHER = 86400.0  # seconds between a benchmark and production's rate that are still compared
@@ -81,8 +81,7 @@ class Case:
         """What is thought of each machine that was measured, rented or not: by its fastest card, had it to itself."""
         found: dict[int, Verdict] = {}
         for runs in self._histories.values():
-            adjusted = tuple(map(self._adjusted, alike(runs)))
-            said = _standing(adjusted, self._terms(self.prior_of(runs)), math.ceil(self.now / FADED) * FADED)
+            said = _standing(alike(runs), self._terms(self.prior_of(runs)), math.ceil(self.now / FADED) * FADED)
             best = found.get(runs[-1].machine_id)
             if best is None or (said.p_good or 0.0) > (best.p_good or 0.0):
                 found[runs[-1].machine_id] = said
@@ -90,7 +89,7 @@ class Case:
 
     def judged(self, runs: Sequence[Run], prior: Prior) -> Verdict:
         """The judge's verdict on comparable runs."""
-        return _judged(tuple(map(self._adjusted, runs)), self._terms(prior), self._moment(runs))
+        return _judged(tuple(runs), self._terms(prior), self._moment(runs))
 
     def _terms(self, prior: Prior) -> Terms:
         judgement = self.fleet.spec.judgement
@@ -101,6 +100,7 @@ class Case:
             effort=self.effort,
             replace_below=judgement.replace_below,
             accept_above=judgement.accept_above,
+            offset=self._offset,
         )
 
     def _moment(self, runs: Sequence[Run]) -> float:
@@ -204,15 +204,9 @@ class Case:
         """By class: what each card's runs show."""
         grouped: defaultdict[Class, list[tuple[Sample, ...]]] = defaultdict(list)
         for runs in self._histories.values():
-            compared = tuple(map(self._adjusted, alike(runs)))
-            grouped[class_of(newest(runs))].append(_samples(compared, self.shape.min_rate))
+            found = _samples(alike(runs), self.shape.min_rate, self._offset)
+            grouped[class_of(newest(runs))].append(found)
         return dict(grouped)
-
-    def _adjusted(self, run: Run) -> Run:
-        """Production's rate, as the benchmark would have shown it."""
-        if run.kind is RunKind.BENCHMARK or run.rate is None or not self._offset:
-            return run
-        return replace(run, rate=run.rate * math.exp(-self._offset))
 
     @cached_property
     def _offset(self) -> float:
@@ -227,7 +221,7 @@ class Case:
             read = [r for r in runs if r.kind is RunKind.PRODUCTION]
             near = [r for r in read if any(abs(r.ended_at - b.ended_at) < TOGETHER for b in bench)]
             if near:
-                apart.append(_mean_log(near) - _mean_log(bench))
+                apart.append(_middle(near) - _middle(bench))
         if len(apart) < OFFSET_MACHINES:
             return 0.0
         mean, error = fmean(apart), stdev(apart) / math.sqrt(len(apart))
@@ -288,8 +282,8 @@ def _standing(runs: tuple[Run, ...], terms: Terms, now: float) -> Verdict:
 
 
 @lru_cache(maxsize=4096)
-def _samples(runs: tuple[Run, ...], floor: float) -> tuple[Sample, ...]:
-    return samples(runs, floor=floor, now=runs[-1].ended_at, assumptions=DEFAULTS)
+def _samples(runs: tuple[Run, ...], floor: float, offset: float) -> tuple[Sample, ...]:
+    return samples(runs, floor=floor, now=runs[-1].ended_at, assumptions=DEFAULTS, offset=offset)
 
 
 def _drawn(hours: Sequence[float], count: int, default: float) -> float:
@@ -298,5 +292,5 @@ def _drawn(hours: Sequence[float], count: int, default: float) -> float:
     return max(1, round(mean * EFFORT_ROUNDED)) / EFFORT_ROUNDED
 
 
-def _mean_log(runs: Sequence[Run]) -> float:
-    return fmean(math.log(run.rate) for run in runs if run.rate)
+def _middle(runs: Sequence[Run]) -> float:
+    return median(math.log(run.rate) for run in runs if run.rate)

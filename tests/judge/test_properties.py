@@ -87,14 +87,14 @@ def test_a_replay_comes_to_what_was_believed_all_along(history, prior):
     """Belief is a function of the runs: judged one by one as they came or all at once, it is the same."""
     runs = runs_of(history)
     along = [p_good(runs[: count + 1], prior) for count in range(len(runs))]
-    beliefs._after.cache_clear()
+    beliefs._known.clear()
     assert p_good(runs, prior) == along[-1]
 
 
 @some
 @given(USUAL_HISTORIES, st.builds(Prior, st.floats(-0.2, 0.2), st.floats(0.03, 0.2)))
 def test_a_finer_lattice_changes_little(history, prior):
-    """With half the step between its points, belief comes to the same within a hundredth."""
+    """With half the step between its points, belief comes to the same within one and a half hundredths."""
     coarse, fine = belief_of(history, prior), belief_of(history, prior, fineness=2)
     assert fine.grid.step == pytest.approx(coarse.grid.step / 2)
     assert coarse.p_good == pytest.approx(fine.p_good, abs=0.015)
