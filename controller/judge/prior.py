@@ -37,7 +37,7 @@ def _posterior(seen: float, noise: float, mean: float, variance: float) -> tuple
     return mean + share * (seen - mean), share * noise
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=4096)
 def _summary(history: tuple[Sample, ...], assumptions: Assumptions) -> tuple[float, float]:
     """Mean and variance of a machine's x by its own runs alone."""
     belief = believe(history, now=history[-1].at, prior=None, assumptions=assumptions)

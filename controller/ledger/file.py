@@ -69,6 +69,12 @@ def _unusable(path: Path, problem: str) -> Misconfigured:
     )
 
 
+def is_older(db: sqlite3.Connection) -> bool:
+    """Whether the tables are those of an earlier version."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    return int(version) < len(STEPS)
+
+
 def migrate(db: sqlite3.Connection) -> None:
     """Bring the tables up to the newest step."""
     (version,) = db.execute("PRAGMA user_version").fetchone()

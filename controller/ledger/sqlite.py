@@ -5,6 +5,7 @@ Writes are durable when a call returns: WAL with full sync. A damaged, foreign o
 """
 
 import sqlite3
+from bisect import insort
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, fields
 from pathlib import Path
@@ -18,6 +19,8 @@ from controller.model.reasons import Reason
 EVENTS_KEPT = 20_000
 BACKOFFS_KEPT = 9 * 86400.0  # seconds; a back-off lasts two days at most, so that these have been over for a week
 PRODUCTION_KEPT = 7 * 86400.0  # seconds: the judge remembers fewer readings than that makes
+DROPPED_EVERY = 16 * 3600.0  # seconds: so many readings go at a time, and what is judged by the rest holds meanwhile
+READING_EVERY = 3600.0  # seconds: of readings within one such span the last is kept, for they saw one session
 KEYS = {"instances": "nonce", "runs": "id", "backoffs": "scope, key"}
 
 Record = TypeVar("Record", Instance, Run, Backoff, Event)
@@ -61,6 +64,11 @@ class Ledger:
             raise Misconfigured(Reason.LEDGER_UNUSABLE, f"{path}: there is no ledger here; `apply` or `run` makes one")
         db = file.connect(path, mode="ro")
         file.check(db, path)
+        if file.is_older(db):  # it stays as it is until a writer opens it
+            older, db = db, sqlite3.connect(":memory:", isolation_level=None)
+            older.backup(db)
+            older.close()
+            file.migrate(db)
         return cls(db, path)
 
     @classmethod
@@ -103,12 +111,21 @@ class Ledger:
     # runs
 
     def add_run(self, run: Run) -> None:
-        """Keep one run: a benchmark for ever, production's rate for a week."""
+        """Keep one run: a benchmark for ever; of production's rate each hour's last reading, for about a week."""
         self._put("runs", run)
-        self._known_runs = None
+        gone: set[str] = set()
         if run.kind is RunKind.PRODUCTION:
-            past = run.ended_at - PRODUCTION_KEPT
-            self._execute("DELETE FROM runs WHERE kind = ? AND ended_at < ?", (RunKind.PRODUCTION, past))
+            past = (run.ended_at - PRODUCTION_KEPT) // DROPPED_EVERY * DROPPED_EVERY
+            this = run.ended_at // READING_EVERY * READING_EVERY
+            sql = (
+                "DELETE FROM runs WHERE kind = ?1 AND "
+                "(ended_at < ?2 OR (nonce = ?3 AND ended_at >= ?4 AND ended_at < ?5)) RETURNING id"
+            )
+            gone = {key for (key,) in self._execute(sql, (run.kind, past, run.nonce, this, run.ended_at))}
+        if self._known_runs is not None:  # the others stay the very same: what is kept of them is held but once
+            known = [each for each in self._known_runs if each.id not in gone and each.id != run.id]
+            insort(known, run, key=lambda each: (each.ended_at, each.id))
+            self._known_runs = tuple(known)
 
     def runs(self, machine_id: int | None = None) -> tuple[Run, ...]:
         """Runs, oldest first, of one machine or of all. A writer, who alone adds any, reads all of them but once."""

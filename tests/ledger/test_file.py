@@ -6,9 +6,10 @@ from contextlib import closing
 
 import pytest
 
-from controller.ledger.schema import STEPS
+from controller.ledger.schema import APPLICATION_ID, STEPS
 from controller.ledger.sqlite import Ledger
 from controller.model.faults import Misconfigured
+from controller.model.instance import RunKind
 from controller.model.reasons import Reason
 from tests.ledger.conftest import changed
 from tests.plan.conftest import instance
@@ -70,6 +71,28 @@ def test_reading_goes_on_beside_a_writer(path, ledger):
     assert reader.instances() == (instance(1),)
     assert "readonly" in refusal(lambda: reader.put(instance(2)))
     reader.close()
+
+
+def test_a_ledger_of_the_version_before_can_be_read(path):
+    """Who looks before the new version has run, or beside an old one that runs, sees all, and changes nothing."""
+    path.parent.mkdir()
+    changed(path, f"{STEPS[0]}; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 1;")
+    changed(
+        path,
+        """
+        INSERT INTO runs VALUES ('1', 'n', 'f', 7, 's', 'w', 1.0, 2.0, 'Measured', '', 61.4, 'proofs/h', NULL, 5, NULL,
+        75.0, 8, '', 0)
+    """,
+    )
+    before = path.read_bytes()
+    reader = Ledger.read(path)
+    assert [(run.rate, run.kind, run.neighbours) for run in reader.runs()] == [(61.4, RunKind.BENCHMARK, 0)]
+    assert reader.instances() == ()
+    reader.close()
+    assert path.read_bytes() == before
+    ledger = Ledger.open(path)
+    assert [run.rate for run in ledger.runs()] == [61.4]
+    ledger.close()
 
 
 def test_a_copy_forgets(path, ledger):

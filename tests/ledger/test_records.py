@@ -4,8 +4,15 @@ from dataclasses import fields, replace
 
 import pytest
 
-from controller.ledger.sqlite import BACKOFFS_KEPT, EVENTS_KEPT, Ledger
-from controller.model.instance import Backoff, Event, Instance, Phase, Run
+from controller.ledger.sqlite import (
+    BACKOFFS_KEPT,
+    DROPPED_EVERY,
+    EVENTS_KEPT,
+    PRODUCTION_KEPT,
+    READING_EVERY,
+    Ledger,
+)
+from controller.model.instance import Backoff, Event, Instance, Phase, Run, RunKind
 from controller.model.reasons import Reason
 from tests.plan.conftest import NOW, instance, run, young
 
@@ -105,6 +112,44 @@ def test_a_run_is_kept_for_ever(ledger, path, made):
     again = Ledger.read(path)
     assert again.runs() == (made,)
     again.close()
+
+
+def reading(number, at, nonce="a"):
+    """One of production's readings."""
+    return replace(run(instance(1)), id=str(number), nonce=nonce, kind=RunKind.PRODUCTION, started_at=at, ended_at=at)
+
+
+def test_of_an_hours_readings_the_last_is_kept(ledger):
+    """However often production is read, an hour leaves one run of each instance: they saw one session."""
+    hour = NOW // READING_EVERY * READING_EVERY
+    for minute in range(150):
+        ledger.add_run(reading(minute, hour + 60 * minute))
+    ledger.add_run(reading("b", hour + 60 * 149, "b"))
+    assert [made.id for made in ledger.runs()] == ["59", "119", "149", "b"]
+
+
+def test_readings_are_kept_for_a_week_and_benchmarks_for_ever(ledger):
+    """The oldest readings go some at a time, and what is known in memory is what is in the file."""
+    ledger.add_run(run(instance(1)))
+    for hour in range(1, 24 * 9):
+        ledger.add_run(reading(hour, NOW + hour * 3600))
+        assert ledger.runs()[0].kind is RunKind.BENCHMARK
+    kept = ledger.runs()
+    assert PRODUCTION_KEPT <= NOW + (24 * 9 - 1) * 3600 - kept[1].ended_at < PRODUCTION_KEPT + DROPPED_EVERY
+    ledger._known_runs = None
+    assert ledger.runs() == kept
+
+
+def test_a_run_is_held_in_memory_once(ledger):
+    """One more run leaves those before it the same objects, so that what is cached about them holds no copies."""
+    for number in range(3):
+        ledger.add_run(reading(number, NOW + 7200 * (3 - number)))
+    before = ledger.runs()
+    assert [made.id for made in before] == ["2", "1", "0"]
+    ledger.add_run(reading(9, NOW + 7200 * 9))
+    ledger.add_run(before[0])
+    assert [made.id for made in ledger.runs()] == ["2", "1", "0", "9"]
+    assert all(one is other for one, other in zip(before, ledger.runs(), strict=False))
 
 
 def test_a_backoff_is_written_over_and_forgotten(ledger):
