@@ -103,7 +103,7 @@ class Acts:
             endpoints=row.endpoints,
             fleet=facts.fleet,
             neighbours=facts.company.get(instance.nonce, 0),
-            ran_out=facts.ran_out.get(instance.shape, ()),
+            ran_out=facts.widths_out_of(instance),
         )
         return Done(action=begin, dropped="" if self._jobs.begin(order) else "its machine is being measured")
 

@@ -149,11 +149,6 @@ class Case:
             f"{prior.sd:.0%}: next to none reaches a minRate of {self.shape.min_rate:g}"
         )
 
-    def ran_out(self) -> tuple[tuple[float | None, int], ...]:
-        """Memory, in GiB, and width of the runs that needed more than there was."""
-        failed = (run for run in self.runs if run.reason is Reason.OUT_OF_MEMORY and run.concurrency is not None)
-        return tuple(sorted({(run.ram_gib or 0.0, run.concurrency or 0) for run in failed}))
-
     @cached_property
     def prior(self) -> Prior:
         """What to expect of a machine never measured: as most of those that were."""

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from controller.judge.suspect import Suspect, suspect
 from controller.loop.case import Case
+from controller.loop.widths import RanOut, ran_out_anywhere, ran_out_here
 from controller.model.fleet import Fleet
 from controller.model.instance import Decision, Instance, Run, Search, Verdict
 from controller.plan.facts import LEAVING
@@ -84,9 +85,15 @@ class Weighed:
         return {case.shape.key: why for case in self._wanted if (why := case.out_of_reach)}
 
     @property
-    def ran_out(self) -> dict[str, tuple[tuple[float | None, int], ...]]:
-        """By shape: memory in GiB, and the width that ran out of it."""
-        return {case.shape.key: case.ran_out() for case in self._wanted}
+    def ran_out(self) -> dict[str, RanOut]:
+        """By shape: what ran out of memory, and counts on every machine."""
+        return {case.shape.key: ran_out_anywhere(case.runs, now=self.now) for case in self._wanted}
+
+    @property
+    def ran_out_here(self) -> dict[tuple[int, str], RanOut]:
+        """By machine and shape: what ran out of memory, and counts on that machine alone."""
+        each = ((case.shape.key, ran_out_here(case.runs, now=self.now)) for case in self._wanted)
+        return {(machine, shape): said for shape, found in each for machine, said in found.items()}
 
     @cached_property
     def suspect(self) -> Suspect | None:

@@ -112,6 +112,7 @@ class Observer:
             search=weighed.search,
             out_of_reach=weighed.out_of_reach,
             ran_out=weighed.ran_out,
+            ran_out_here=weighed.ran_out_here,
             suspect=None if suspect is None else (suspect.reason, suspect.text),
         )
         return self.with_experience(facts) if any(i.admitted_at is None for i in mine) else facts
@@ -270,7 +271,8 @@ def _held_against(facts: Facts, shape: str) -> Callable[[Offer], Reason | None]:
     def held(offer: Offer) -> Reason | None:
         if (offer.machine_id, shape) in facts.slow:
             return Reason.KNOWN_SLOW
-        if offer.ram_gib is not None and offer.ram_gib <= too_small:
+        here = facts.ran_out_here.get((offer.machine_id, shape), ())
+        if (offer.ram_gib is not None and offer.ram_gib <= too_small) or any(width <= 1 for _, width in here):
             return Reason.MEMORY
         blocked = facts.blocked("machine", str(offer.machine_id)) or facts.blocked("offer", str(offer.id))
         return Reason.BACKING_OFF if resting or blocked is not None else None

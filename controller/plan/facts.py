@@ -39,6 +39,7 @@ class Facts:
     search: Mapping[str, Search] = field(default_factory=dict)  # by shape: what finding one more takes
     out_of_reach: Mapping[str, str] = field(default_factory=dict)  # by shape: why next to no machine reaches its floor
     ran_out: Mapping[str, tuple[tuple[float | None, int], ...]] = field(default_factory=dict)  # by shape: GiB and width
+    ran_out_here: Mapping[tuple[int, str], tuple[tuple[float | None, int], ...]] = field(default_factory=dict)
     suspect: tuple[Reason, str] | None = None  # what is held to slow or fail many machines at once, other than they
     company: Mapping[str, int] = field(default_factory=dict)  # by nonce: others of ours at work on its machine
     machines_in_use: frozenset[int] = frozenset()  # by any fleet of ours
@@ -83,6 +84,11 @@ class Facts:
             return verdict.rate
         key = (instance.machine_id, instance.shape)
         return self.expected.get(key, self.typical.get(instance.shape, 0.0))
+
+    def widths_out_of(self, instance: Instance) -> tuple[tuple[float | None, int], ...]:
+        """Memory, GiB, and widths that ran out of it, on any machine and on its own; no room at all has its limit."""
+        here = self.ran_out_here.get((instance.machine_id, instance.shape), ())
+        return (*self.ran_out.get(instance.shape, ()), *(each for each in here if each[1] > 0))
 
     def most_for(self, instance: Instance) -> MicroUsd | None:
         """What an instance may cost an hour at the most by its shape, None if only the budget limits it."""

@@ -221,12 +221,3 @@ def test_a_bad_name_fades():
         False,
         False,
     ]
-
-
-def test_widths_that_ran_out_are_told():
-    """Each width that ran out of memory is told once, with the memory it ran out of."""
-    failed = [
-        run(MINE, None, reason=Reason.OUT_OF_MEMORY, concurrency=width, ram_gib=75.0, ended_at=NOW - width)
-        for width in (10, 5, 10)
-    ]
-    assert case(*failed).ran_out() == ((75.0, 5), (75.0, 10))

@@ -10,7 +10,7 @@ from controller.plan.limits import Limits
 from controller.plan.track import twin_nonce
 from controller.runtime.clock import Clock
 from tests.loop.conftest import of_kind
-from tests.plan.conftest import BOTH, NOW, OWNER, facts, fleet, instance, offer, row, run, young
+from tests.plan.conftest import BOTH, NOW, OWNER, SHAPE, facts, fleet, instance, offer, row, run, young
 
 IMAGE = "example/prover:1.4"
 
@@ -181,3 +181,18 @@ async def test_the_market_knows_the_manifests_machines(observer, room):
     candidates, market = await observer.market(found, plan(found))
     assert {c.offer.id: c.preferred for c in candidates} == {2: True, 3: False}
     assert market.rejected == {Reason.AVOIDED: 1}
+
+
+async def test_a_machine_without_room_is_not_rented_again(observer, room):
+    """A machine on which not even one piece of work fitted is turned away by its number, others by their memory."""
+
+    async def search(_query):
+        return tuple(offer(number, 0.2, machine_id=number, ram_gib=64.0 * number, disk_gib=99) for number in (1, 2, 3))
+
+    room.provider.search = search
+    found = facts(instance(1), ran_out={SHAPE: ((64.0, 1),)}, ran_out_here={(3, SHAPE): ((16.0, 0), (190.0, 5))})
+    candidates, market = await observer.market(found, plan(found))
+    assert [c.offer.id for c in candidates] == [2]
+    assert market.rejected == {Reason.MEMORY: 2}
+    third = instance(3, machine_id=3)
+    assert found.widths_out_of(third) == ((64.0, 1), (190.0, 5))
