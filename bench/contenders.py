@@ -25,7 +25,7 @@ class Said:
     expected: dict[Place, float]
     typical: dict[str, float]
     slow: frozenset[Place] = frozenset()
-    doubted: frozenset[Place] = frozenset()
+    doubted: dict[Place, float] = field(default_factory=dict)
     out_of_reach: dict[str, str] = field(default_factory=dict)
     suspect: None = None
 

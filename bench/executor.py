@@ -49,7 +49,7 @@ class Findings(Protocol):
     @property
     def slow(self) -> frozenset[Place]: ...  # noqa: D102
     @property
-    def doubted(self) -> frozenset[Place]: ...  # noqa: D102
+    def doubted(self) -> Mapping[Place, float]: ...  # noqa: D102
     @property
     def out_of_reach(self) -> Mapping[str, str]: ...  # noqa: D102
     @property

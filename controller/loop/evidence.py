@@ -69,10 +69,10 @@ class Weighed:
         return frozenset(place for place, said in self._machines.items() if said.decision is Decision.REJECTED)
 
     @property
-    def doubted(self) -> frozenset[tuple[int, str]]:
-        """Machine and shape: measured, and neither accepted nor too slow."""
+    def doubted(self) -> dict[tuple[int, str], float]:
+        """By machine and shape, where measured, and neither accepted nor too slow: P(fast enough)."""
         doubts = {Decision.PROBATION, Decision.CHALLENGED}
-        return frozenset(place for place, said in self._machines.items() if said.decision in doubts)
+        return {place: said.p_good or 0.0 for place, said in self._machines.items() if said.decision in doubts}
 
     @property
     def search(self) -> dict[str, Search]:

@@ -35,7 +35,7 @@ class Facts:
     expected: Mapping[tuple[int, str], float] = field(default_factory=dict)  # by machine and shape, where measured
     typical: Mapping[str, float] = field(default_factory=dict)  # by shape, for a machine never measured
     slow: frozenset[tuple[int, str]] = frozenset()  # machine and shape found too slow
-    doubted: frozenset[tuple[int, str]] = frozenset()  # machine and shape measured, and neither accepted nor too slow
+    doubted: Mapping[tuple[int, str], float] = field(default_factory=dict)  # P by machine and shape, where in doubt
     search: Mapping[str, Search] = field(default_factory=dict)  # by shape: what finding one more takes
     out_of_reach: Mapping[str, str] = field(default_factory=dict)  # by shape: why next to no machine reaches its floor
     ran_out: Mapping[str, tuple[tuple[float | None, int], ...]] = field(default_factory=dict)  # by shape: GiB and width

@@ -21,7 +21,7 @@ from controller.plan.offers import Candidate
 from controller.plan.track import name_of
 
 NOTHING = Wanted()
-PLAINLY = 1.05  # what is known of two doubtful machines differs by less from one run to the next
+PLAINLY = 0.1  # of P: what is known of two doubtful machines differs by less from one run to the next
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Plan:
     blocked: Reason | None = None
     blocked_why: str = ""
     doomed: dict[str, str] = field(default_factory=dict)  # by nonce: why a working instance is to be replaced
-    to_beat: float = 0.0  # rate per micro-dollar of the worst of the doomed, when only successors are missing
+    to_beat: float = 0.0  # P(fast enough) of the least likely of the doomed, when only successors are missing
 
 
 def plan(facts: Facts) -> Plan:
@@ -85,16 +85,19 @@ def rent(facts: Facts, plan: Plan, candidates: Iterable[Candidate]) -> tuple[Ren
     )
 
 
-def _to_beat(facts: Facts, fleet: Fleet, doomed: Iterable[str], going: set[str]) -> float:
+def _to_beat(facts: Facts, fleet: Fleet, doomed: dict[str, tuple[Reason, str]], going: set[str]) -> float:
     stay = shrink.staying(facts, going)
     held = sum(shrink.value_of(facts, fleet, i) for i in stay) >= shrink.target_of(fleet) - 1e-9
-    return min((facts.rate_of(i) / max(i.price, 1) for i in stay if held and i.nonce in doomed), default=0.0)
+    return min((shrink.hope_of(facts, i, doomed[i.nonce][0]) for i in stay if held and i.nonce in doomed), default=0.0)
 
 
 def _worth_a_try(facts: Facts, plan: Plan, candidate: Candidate) -> bool:
-    """A successor that is in doubt itself must do plainly more for its money, or the two would replace each other."""
-    in_doubt = (candidate.offer.machine_id, candidate.shape) in facts.doubted
-    return not in_doubt or candidate.rate / candidate.price > PLAINLY * plan.to_beat
+    """A successor that is in doubt itself must be plainly likelier, or it would go again, and be rented again.
+
+    What must go for another reason has nothing to be beaten.
+    """
+    p = facts.doubted.get((candidate.offer.machine_id, candidate.shape))
+    return p is None or plan.to_beat <= 0.0 or p > plan.to_beat + PLAINLY
 
 
 def affordable(facts: Facts) -> MicroUsd:

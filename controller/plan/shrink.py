@@ -162,7 +162,7 @@ def replaced(facts: Facts, fleet: Fleet, going: set[str], *, doomed: dict[str, t
     order = _least_valuable_first(facts, (i for i in working if i.nonce in doomed))
     doubted = sorted((i for i in order if doomed[i.nonce][0] is Reason.BELOW_MIN_RATE), key=lambda i: i.created_at)
     newcomers = doubted[1:]  # of several in doubt, those that came later were to be better: no age protects them
-    for instance in sorted(order, key=lambda i: _hope(facts, i, doomed[i.nonce][0])):
+    for instance in sorted(order, key=lambda i: hope_of(facts, i, doomed[i.nonce][0])):
         reason, why = doomed[instance.nonce]
         value = value_of(facts, fleet, instance)
         hopeless = facts.held_off is not None or instance.shape in facts.out_of_reach
@@ -177,7 +177,7 @@ def replaced(facts: Facts, fleet: Fleet, going: set[str], *, doomed: dict[str, t
     return releases
 
 
-def _hope(facts: Facts, instance: Instance, reason: Reason) -> float:
+def hope_of(facts: Facts, instance: Instance, reason: Reason) -> float:
     """P(fast enough) of what may be too slow: of two in doubt the likelier stays. What must go anyhow has none."""
     verdict = facts.verdicts.get(instance.nonce)
     return 0.0 if verdict is None or reason is not Reason.BELOW_MIN_RATE else verdict.p_good or 0.0

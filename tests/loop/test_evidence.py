@@ -40,7 +40,8 @@ def test_machines_have_names_good_and_bad():
     runs = [*runs_of(good, 80, 80, 80), *runs_of(bad, 30, 30, 30), *runs_of(doubted, 50)]
     found = weighed(runs=runs)
     assert found.slow == {(702, SHAPE)}
-    assert found.doubted == {(703, SHAPE)}
+    assert set(found.doubted) == {(703, SHAPE)}
+    assert 0.4 < found.doubted[703, SHAPE] < 0.6
     assert set(found.expected) == {(701, SHAPE), (702, SHAPE), (703, SHAPE)}
 
 

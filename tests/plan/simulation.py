@@ -80,7 +80,9 @@ class World:
             machines_in_use=frozenset(i.machine_id for i in alive),
             expected={self._place(n): v.rate for n, v in self.verdicts.items() if v.rate is not None},
             slow=frozenset(self._place(n) for n, v in self.verdicts.items() if v.decision is Decision.REJECTED),
-            doubted=frozenset(self._place(n) for n, v in self.verdicts.items() if v.decision is Decision.CHALLENGED),
+            doubted={
+                self._place(n): v.p_good or 0.0 for n, v in self.verdicts.items() if v.decision is Decision.CHALLENGED
+            },
             backoffs=tuple(self.backoffs.values()),
             credit=micro(1000),
         )

@@ -99,15 +99,27 @@ def test_no_age_protects_a_challenger_that_is_no_better():
 
 
 def test_two_in_doubt_do_not_replace_each_other_for_ever():
-    """A challenger known to be in doubt itself must do plainly more for its money than the one it challenges."""
-    found = judged(verdict(Decision.CHALLENGED, 45.0), GOOD, GOOD, GOOD, doubted=frozenset({(501, SHAPE)}))
-    planned = plan(found)
-    assert rent(found, planned, [candidate(1, 0.3, 45)]) == ()
-    assert rent(found, planned, [candidate(1, 0.3, 47)]) == ()
-    assert len(rent(found, planned, [candidate(1, 0.3, 48)])) == 1
-    assert len(rent(found, planned, [candidate(2, 0.4, 40)])) == 1  # never measured
+    """A challenger known to be in doubt itself must be plainly likelier fast enough: the likelier of two stays."""
+    worst = verdict(Decision.CHALLENGED, 45.0, p_good=0.5)
+
+    def rented(p_good, price=0.3, rate=45.0, number=1):
+        found = judged(worst, GOOD, GOOD, GOOD, doubted={(501, SHAPE): p_good})
+        return len(rent(found, plan(found), [candidate(number, price, rate)]))
+
+    assert [rented(p_good) for p_good in (0.4, 0.5, 0.59, 0.61)] == [0, 0, 0, 1]
+    assert rented(0.4, price=0.1, rate=70.0) == 0  # cheaper and faster, and yet it would be the one to go
+    assert rented(0.4, number=2) == 1  # another machine, never measured
+    found = judged(worst, GOOD, GOOD, GOOD, doubted={(501, SHAPE): 0.4})
     missing = replace(found, instances=found.instances[1:])
     assert len(rent(missing, plan(missing), [candidate(1, 0.3, 45)])) == 1
+
+
+def test_what_must_go_anyhow_is_replaced_by_what_is_in_doubt_too():
+    """An ending contract's successor may be a machine in doubt, where there is no other: better that than none."""
+    ending = [replace(i, ends_at=NOW + 600) if n == 0 else i for n, i in enumerate(four())]
+    found = facts(*ending, doubted={(501, SHAPE): 0.4}, fleet=fleet(disruption={"maxUnavailable": 0}))
+    assert released(plan(found)) == []
+    assert len(rent(found, plan(found), [candidate(1, 0.3, 45)])) == 1
 
 
 @pytest.mark.parametrize(
