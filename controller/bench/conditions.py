@@ -27,13 +27,15 @@ DRIVER = "nvidia-smi --query-gpu=driver_version --format=csv,noheader"
 NOT_FOUND = 127
 STARTED = 22 - 3  # place of a process's start time in its stat, after its name
 
-_MEM_TOTAL = re.compile(r"MemTotal:\s+(\d+) kB")
-_LIMIT = re.compile(r"\d+")
-_CPU_MAX = re.compile(r"(\d+) (\d+)")
+_MEM_TOTAL = re.compile(r"MemTotal:\s+(\d{1,18}) kB")  # figures longer than any are no figures
+_LIMIT = re.compile(r"\d{1,20}")
+_CORES = re.compile(r"\d{1,6}")
+_CPU_MAX = re.compile(r"(\d{1,15}) (\d{1,15})")
 _BOOT_ID = re.compile(r"[0-9a-f-]{8,64}")
 _VERSION = re.compile(r"\d[\d.]{0,20}")
 _GPU = re.compile(
-    r"[^,]+, (?P<uuid>GPU-[^,]+), [^,]+, (?P<limit>[\d.]+|\[?N/A\]?)[^,]*, (?P<default>[\d.]+|\[?N/A\]?).*"
+    r"[^,]+, (?P<uuid>GPU-[^,]+), [^,]+, (?P<limit>\d{1,6}(?:\.\d{1,6})?(?![\d.])|\[?N/A\]?)[^,]*, "
+    r"(?P<default>\d{1,6}(?:\.\d{1,6})?(?![\d.])|\[?N/A\]?).*"
 )
 
 Files = Mapping[str, Sequence[str]]
@@ -79,7 +81,7 @@ def ram_gib(files: Files) -> float | None:
 
 def cpu_cores(nproc: Sequence[str], files: Files) -> int | None:
     """Cores that may be used: those of nproc, or fewer if a quota is below it. At least 1."""
-    found = [int(line) for line in nproc[:1] if _LIMIT.fullmatch(line)]
+    found = [int(line) for line in nproc[:1] if _CORES.fullmatch(line)]
     quota = files.get(CPU_LIMIT, ())[:1]
     found += [int(m[1]) // int(m[2]) for line in quota if (m := _CPU_MAX.fullmatch(line)) and int(m[2])]
     return max(1, min(found)) if found else None

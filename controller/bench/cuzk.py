@@ -23,7 +23,7 @@ import re
 import statistics
 from dataclasses import replace
 
-from controller.bench.rates import Reading, number, reading
+from controller.bench.rates import MOST_WORK, Reading, number, reading
 
 LEAST_ERROR = 0.03  # relative, of a batch's rate, whatever its blocks say
 BLOCK = 2  # proofs that are on the GPU at once: they end in bunches of so many
@@ -102,7 +102,7 @@ class CuzkReader:
             made,
             detail="; ".join(text for text in (made.detail, "its halves differ" if unsteady else "", *notes) if text),
             error=error,
-            count=int(completed),
+            count=int(completed) if completed <= MOST_WORK else None,
             disturbed=unsteady or bool(notes[0]),
         )
 

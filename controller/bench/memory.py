@@ -19,7 +19,7 @@ KILLS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_contr
 KERNEL_LOG = "dmesg"
 KERNEL_KILLED = re.compile(r"out of memory.*\bkilled process\b|\boom-kill\b|\boom_reaper\b", re.IGNORECASE)
 
-_OOM_KILL = re.compile(r"oom_kill (\d+)")
+_OOM_KILL = re.compile(r"oom_kill (\d{1,20})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import Protocol
 
+MOST_WORK = 1e9  # pieces in a run; a count above it is none
+
 _NUMBER = re.compile(r"[+-]?(?:\d+|\d{1,3}(?:,\d{3})+)(?:\.\d*)?(?:[eE][+-]?\d+)?|[+-]?\.\d+(?:[eE][+-]?\d+)?")
 _UNIT = re.compile(r"(?P<work>[^/\s]*)\s*(?:/|\bper\b)\s*(?P<time>\w+)")
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:h|ms|m|s|us|µs|μs|ns))+")

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from controller.bench.cuzk import CuzkReader
-from controller.bench.rates import Reader, Reading, number, reading, seconds
+from controller.bench.rates import MOST_WORK, Reader, Reading, number, reading, seconds
 from controller.bench.work import Format
 
 MATCHED = 2000  # characters of a line that a manifest's pattern is tried on: it may take the square of that
@@ -57,7 +57,7 @@ class JsonReader:
             evidence=evidence,
             error=error if error is not None and error > 0 else None,
         )
-        if made.rate is None or count is None:
+        if made.rate is None or count is None or not 1.0 <= count <= MOST_WORK:
             return made
         return Reading(rate=made.rate, detail=made.detail, error=made.error, count=int(count))
 

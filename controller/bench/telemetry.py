@@ -24,8 +24,8 @@ NAMES = {0x4: "SwPowerCap", 0x8: "HwSlowdown", 0x20: "SwThermal", 0x40: "HwTherm
 DISTURBING = ("HwPowerBrake", "HwSlowdown", "HwThermal", "SwThermal")  # a power cap is met by all that work hard
 HELD_BACK = 0.1  # of its time, from which a run counts as disturbed
 
-_SAMPLE = re.compile(r"(?P<celsius>\d+(?:\.\d+)?|\[?N/A\]?), (?P<mask>0x[0-9a-fA-F]{1,16}|\[?N/A\]?)")
-_PERIODS = re.compile(r"(nr_periods|nr_throttled) (\d+)")
+_SAMPLE = re.compile(r"(?P<celsius>\d{1,6}(?:\.\d{1,6})?|\[?N/A\]?), (?P<mask>0x[0-9a-fA-F]{1,16}|\[?N/A\]?)")
+_PERIODS = re.compile(r"(nr_periods|nr_throttled) (\d{1,20})")
 
 
 @dataclass(frozen=True, slots=True)

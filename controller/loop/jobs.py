@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from controller.loop.ports import Clock, Hosts, Order
+from controller.model.faults import Fault
 from controller.model.instance import Job
 from controller.model.reasons import Reason
 from controller.plan.outcome import JobEnd
@@ -77,14 +78,15 @@ class Jobs:
             raise
         except Exception:
             log.exception("%s of %s ended in an error of our own", order.job, nonce)
-            end = JobEnd(
-                job=order.job,
-                ok=False,
-                reason=Reason.BENCHMARK_FAILED,
-                detail="an error of the controller's own; see its log",
-            )
+            end = _our_fault(order.job)
         self._forget(nonce)
-        self._ended(nonce, end)
+        try:
+            self._ended(nonce, end)
+        except Fault:
+            raise
+        except Exception:  # what cannot be written down is a failed try, or it would be tried for ever
+            log.exception("%s of %s: its end could not be written down: %s", order.job, nonce, end)
+            self._ended(nonce, _our_fault(order.job))
         self.wake.set()
 
     def _progress(self, nonce: str, line: str) -> None:
@@ -95,3 +97,8 @@ class Jobs:
         self._tasks.pop(nonce, None)
         self._jobs.pop(nonce, None)
         self._machines.pop(nonce, None)
+
+
+def _our_fault(job: str) -> JobEnd:
+    text = "an error of the controller's own; see its log"
+    return JobEnd(job=job, ok=False, reason=Reason.BENCHMARK_FAILED, detail=text)

@@ -161,6 +161,9 @@ def test_json_error_and_count():
     assert (said.error, said.count) == (0.05, 12)
     said = read(JsonReader(wanted="proofs/h"), '{"rate": 61.4, "error": -1, "count": "many"}')
     assert (said.rate, said.error, said.count) == (61.4, None, None)
+    for count in ("1e300", "-7", "0", "1e10"):
+        said = read(JsonReader(wanted="proofs/h"), f'{{"rate": 61.4, "count": {count}}}')
+        assert (said.rate, said.count) == (61.4, None)
 
 
 SPEED = r"Speed\.#\d+\.*:\s+(?P<rate>\S+)\s+(?P<unit>\S+)"

@@ -1,10 +1,12 @@
 import pytest
 
+from controller.bench.conditions import gpus
 from controller.bench.telemetry import sample_of
 from controller.bench.work import Result
+from controller.model.faults import Refused
 from controller.model.instance import Run
 from controller.model.reasons import Reason
-from tests.bench.conftest import CPU_STAT, GPU, Bed, LoopClock, Process, prints, work
+from tests.bench.conftest import CPU_STAT, GPU, MEMORY_EVENTS, Bed, LoopClock, Process, prints, work
 
 pytestmark = pytest.mark.looptime
 
@@ -121,3 +123,25 @@ async def test_failed_run_tells_its_conditions_too(bed: Bed):
     bed.host.programs["bench"] = prints(*["still at it\n"] * 100, every_s=60)
     run = run_of(await bed.bench().measure(bed.target(), work(timeout_s=900)))
     assert (run.reason, run.temperature_c) == (Reason.BENCHMARK_TIMEOUT, 71.0)
+
+
+async def test_absurd_figures_are_none(bed: Bed):
+    """What a host prints in thousands of digits is not known; the run is measured, and can be written down."""
+    digits = "9" * 4000
+    bed.host.files["/proc/meminfo"] = f"MemTotal: {digits} kB\n"
+    bed.host.files["/sys/fs/cgroup/memory.max"] = f"{digits}\n"
+    bed.host.files["/sys/fs/cgroup/cpu.max"] = f"{digits} 100000\n"
+    bed.host.files[MEMORY_EVENTS] = f"oom_kill {digits}\n"
+    bed.host.files[CPU_STAT] = f"nr_periods {digits}\nnr_throttled {digits}\n"
+    bed.host.answers["nproc"] = (0, f"{digits}\n")
+    bed.host.answers[SAMPLE] = (0, f"{digits}, 0x0000000000000004\n")
+    bed.host.programs["bench"] = prints(RATE)
+    run = run_of(await bed.bench().measure(bed.target(), work()))
+    assert (run.rate, run.ram_gib, run.cpu_cores, run.temperature_c) == (61.4, None, None, None)
+
+
+@pytest.mark.parametrize("watts", ["1.2.3", "9" * 4000, "inf"])
+def test_a_power_limit_that_is_none_is_no_gpu(watts):
+    """A GPU whose line cannot be read is not taken for a sound one."""
+    with pytest.raises(Refused, match="0 of 1 GPUs"):
+        gpus(0, [f"RTX 4090, GPU-5d1f, 24564 MiB, {watts} W, 450.00 W"], expected=1)

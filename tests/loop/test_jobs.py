@@ -3,10 +3,12 @@ from dataclasses import replace
 
 import pytest
 
+from controller.loop.jobs import Jobs
 from controller.loop.ports import Order
 from controller.model.reasons import Reason
 from controller.plan.outcome import JobEnd
-from tests.plan.conftest import fleet, instance
+from controller.runtime.clock import Clock
+from tests.plan.conftest import NOW, fleet, instance, run
 
 DONE = JobEnd(job="measure", ok=True, reason=Reason.MEASURED)
 
@@ -95,3 +97,23 @@ async def test_an_error_of_our_own_is_a_failed_job(room, caplog):
     assert "a bug" in caplog.text
     assert "a bug" not in end.detail
     assert room.jobs.wake.is_set()
+
+
+async def test_an_end_that_cannot_be_written_down_is_a_failure(room):
+    """A run that the ledger refuses is a failed try like others: it is given up some time, not measured for ever."""
+    of = instance(1)
+    written = []
+
+    def ended(_nonce, end):
+        if end.run is not None:
+            raise OverflowError("too large")
+        written.append(end)
+
+    jobs = Jobs(hosts=room.hosts, clock=Clock(wall=lambda: NOW), ended=ended)
+    assert jobs.begin(order(of))
+    await settled()
+    room.hosts.ends[of.nonce].set_result(replace(DONE, run=run(of, count=10**300)))
+    await settled()
+    assert [(end.ok, end.reason) for end in written] == [(False, Reason.BENCHMARK_FAILED)]
+    assert jobs.wake.is_set()
+    assert jobs.running() == {}
