@@ -70,9 +70,9 @@ class Case:
 
     def evidence(self, instance: Instance, *, neighbours: int) -> tuple[Run, ...]:
         """The runs that an instance is judged by, oldest first: all in one company, in its own if there are any."""
-        own = [run for run in self._rated if run.nonce == instance.nonce]
-        cards = {run.gpu_uuid for run in own if run.gpu_uuid}
-        mine = [run for run in self._rated if run.nonce == instance.nonce or run.gpu_uuid in cards]
+        own = self._of.get(instance.nonce, [])
+        cards = sorted({run.gpu_uuid for run in own if run.gpu_uuid})
+        mine = [*own, *(run for card in cards for run in self._of[card] if run.nonce != instance.nonce)]
         here = [run for run in mine if run.neighbours == neighbours]
         return alike(here or mine) if own else ()
 
@@ -175,6 +175,15 @@ class Case:
     @cached_property
     def _rated(self) -> tuple[Run, ...]:
         return tuple(run for run in self.runs if run.rate is not None)
+
+    @cached_property
+    def _of(self) -> dict[str, list[Run]]:
+        """The usable runs by rental, and by card."""
+        found: defaultdict[str, list[Run]] = defaultdict(list)
+        for run in self._rated:
+            for name in (run.nonce, run.gpu_uuid):
+                found[name].append(run)
+        return dict(found)
 
     @cached_property
     def _histories(self) -> dict[tuple[int, str], Sequence[Run]]:

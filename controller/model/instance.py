@@ -112,6 +112,10 @@ class Run:
     image: str = ""  # as the manifest names it; with a digest only if that does
     disturbed: bool = False  # something in the run's own log or telemetry says so
 
+    def __hash__(self) -> int:
+        """By its id: thousands are hashed at each pass."""
+        return hash(self.id)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
