@@ -16,23 +16,20 @@ from controller.judge.belief import Sample, samples
 from controller.judge.prior import learn
 from controller.judge.search import search
 from controller.judge.verdict import Terms, judge, standing
+from controller.loop.effort import effort_of
 from controller.model.fleet import Fleet, Shape
 from controller.model.instance import Decision, Instance, Run, RunKind, Search, Verdict
-from controller.model.reasons import Reason
 
 HOUR_S = 3600.0
 LEARNED_FROM = 60 * 86400.0  # seconds: machines measured before that say nothing of the next one
 FRESH = 4 * HOUR_S  # seconds after a run in which each hour matters
 FADED = 24 * HOUR_S  # likewise, for a machine that is not rented
 FADING = 6 * HOUR_S  # after that, verdicts within such a span are one and the same
-KNOWN = 3.0  # rentals or runs that a default effort counts for beside those in the ledger
-EFFORT_ROUNDED = 10  # parts of an hour: finer, an effort would change with every rental
 OFFSET_MACHINES = 3  # that have both a benchmark and production's rate, before the two are told apart
 LEAST_OFFSET = 0.15  # ln: chance and selection make less
 SURE = 2.0  # standard errors
 OFFSET_STEP = 0.04  # ln
 TOGETHER = 86400.0  # seconds between a benchmark and production's rate that are still compared
-DECIDED = frozenset({Reason.SURPLUS, Reason.DELETED, Reason.OUTDATED, Reason.OVER_BUDGET})  # given up for no fault
 LEAST_MACHINES = 5  # measured ones, before a floor is called out of reach
 OUT_OF_REACH = 0.02  # share of machines that reach the floor
 
@@ -162,15 +159,7 @@ class Case:
     @cached_property
     def effort(self) -> Effort:
         """What finding an instance and measuring it take: the defaults, and what the ledger says."""
-        tried = [i for i in self.rentals if i.instance_id is not None and not (i.ended_at and i.reason in DECIDED)]
-        ready = [i for i in tried if i.prepared_at is not None]
-        hours = [((i.prepared_at or i.ended_at or i.created_at) - i.created_at) / HOUR_S for i in tried]
-        took = [(run.ended_at - run.started_at) / HOUR_S for run in self._rated if run.kind is RunKind.BENCHMARK]
-        return Effort(
-            planned_hours=self.fleet.spec.judgement.planned_hours,
-            run_hours=_drawn(took, len(took), DEFAULTS.run_hours),
-            provision_hours=_drawn(hours, len(ready), DEFAULTS.provision_hours),
-        )
+        return effort_of(self.rentals, self._rated, planned_hours=self.fleet.spec.judgement.planned_hours)
 
     @cached_property
     def _rated(self) -> tuple[Run, ...]:
@@ -288,12 +277,6 @@ def _standing(runs: tuple[Run, ...], terms: Terms, now: float) -> Verdict:
 @lru_cache(maxsize=4096)
 def _samples(runs: tuple[Run, ...], floor: float, offset: float) -> tuple[Sample, ...]:
     return samples(runs, floor=floor, now=runs[-1].ended_at, assumptions=DEFAULTS, offset=offset)
-
-
-def _drawn(hours: Sequence[float], count: int, default: float) -> float:
-    """Hours each of `count` things took, drawn towards the default."""
-    mean = (KNOWN * default + math.fsum(hours)) / (KNOWN + count)
-    return max(1, round(mean * EFFORT_ROUNDED)) / EFFORT_ROUNDED
 
 
 def _middle(runs: Sequence[Run]) -> float:

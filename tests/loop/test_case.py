@@ -221,3 +221,13 @@ def test_a_bad_name_fades():
         False,
         False,
     ]
+
+
+def test_a_clock_that_was_set_teaches_nothing():
+    """A run or a rental that seems to have taken months, or less than no time, does not change what they take."""
+    runs = spaced(MINE, 52, 52)
+    late = [replace(one, id=f"late {one.id}", started_at=one.ended_at - 365 * DAY) for one in runs]
+    early = [replace(one, id=f"early {one.id}", started_at=one.ended_at + DAY) for one in runs]
+    usual = replace(MINE, created_at=NOW - 9 * HOUR, prepared_at=NOW - 8.5 * HOUR)
+    rentals = (usual, *(replace(usual, prepared_at=NOW + days * DAY) for days in (-365, 365)))
+    assert case(*runs, *late, *early, rentals=rentals).effort == case(*runs, rentals=(usual,)).effort
