@@ -21,6 +21,7 @@ from controller.model.instance import RunKind
 from controller.model.reasons import Reason
 
 Progress = Callable[[str], None]
+SHOWN = 400  # characters of a detail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +203,7 @@ class Bench:
         finally:
             if session.remote:
                 await session.remote.close()
-        return Result(ok=ok, reason=reason, detail=session.redact(detail), host_key=session.host_key)
+        return Result(ok=ok, reason=reason, detail=session.redact(detail)[:SHOWN], host_key=session.host_key)
 
     def _recorded(self, result: Result, attempt: Attempt, target: Target, work: Work) -> Result:
         """The result with its Run."""

@@ -1,6 +1,7 @@
 """Readers of logs in general forms, and the choice of a reader. Called by `bench`.
 
 The last rate of a log counts, even where it cannot be read: a benchmark that ends in "nan" was not what it said before.
+Evidence is cut to what is shown by `bench`, once secrets are out of it: half of one would not be found any more.
 """
 
 import json
@@ -12,7 +13,6 @@ from controller.bench.rates import MOST_WORK, Reader, Reading, number, reading, 
 from controller.bench.work import Format
 
 MATCHED = 2000  # characters of a line that a manifest's pattern is tried on: it may take the square of that
-EVIDENCE = 160  # characters of a line that are shown
 
 
 def reader_of(form: Format, *, pattern: str, wanted: str) -> Reader:
@@ -42,7 +42,7 @@ class JsonReader:
         except (ValueError, RecursionError):
             return
         if "rate" in found:
-            self._last = (line.strip()[:EVIDENCE], found)
+            self._last = (line.strip()[:MATCHED], found)
 
     def result(self) -> Reading:
         """What the last such line says."""
@@ -77,7 +77,7 @@ class RegexReader:
         """Take the next line."""
         for match in self._pattern.finditer(line[:MATCHED]):
             groups = match.groupdict()
-            self._last = (match[0].strip()[:EVIDENCE], groups["rate"] or "", groups.get("unit") or "")
+            self._last = (match[0].strip()[:MATCHED], groups["rate"] or "", groups.get("unit") or "")
 
     def result(self) -> Reading:
         """What the last match says."""

@@ -160,3 +160,17 @@ async def test_nothing_to_read(bed: Bed):
     """A fleet that does not say how production's rate is read is not connected to for it."""
     assert not (await bed.bench().read(bed.target(), work())).ok
     assert bed.host.connections == []
+
+
+async def test_no_part_of_a_secret_is_shown(bed: Bed):
+    """A secret that a line of evidence is cut within is not shown either, not even its beginning."""
+    secret = "hunter2-" + "s3cr3t" * 100
+    for padding in (0, 80, 140, 380):
+        line = f'{{"rate": 61.4, "unit": "proofs/h", "pad": "{"x" * padding}", "token": "{secret}"}}\n'
+        bed.host.programs["bench"] = bed.host.programs["rate"] = prints(line)
+        job = work(env={"TOKEN": secret}, production_command="rate")
+        for done in (await bed.bench().measure(bed.target(), job), await bed.bench().read(bed.target(), job)):
+            assert done.run is not None
+            assert done.run.rate == 61.4
+            assert "hunter2" not in done.detail + done.run.detail
+            assert len(done.detail) <= 500
