@@ -34,7 +34,7 @@ class Plan:
     blocked: Reason | None = None
     blocked_why: str = ""
     doomed: dict[str, str] = field(default_factory=dict)  # by nonce: why a working instance is to be replaced
-    to_beat: float = 0.0  # P(fast enough) of the least likely of the doomed, when only successors are missing
+    to_beat: float | None = None  # P(fast enough) of the worst of the doubtful, when only their successors are missing
 
 
 def plan(facts: Facts) -> Plan:
@@ -85,10 +85,13 @@ def rent(facts: Facts, plan: Plan, candidates: Iterable[Candidate]) -> tuple[Ren
     )
 
 
-def _to_beat(facts: Facts, fleet: Fleet, doomed: dict[str, tuple[Reason, str]], going: set[str]) -> float:
+def _to_beat(facts: Facts, fleet: Fleet, doomed: dict[str, tuple[Reason, str]], going: set[str]) -> float | None:
     stay = shrink.staying(facts, going)
     held = sum(shrink.value_of(facts, fleet, i) for i in stay) >= shrink.target_of(fleet) - 1e-9
-    return min((shrink.hope_of(facts, i, doomed[i.nonce][0]) for i in stay if held and i.nonce in doomed), default=0.0)
+    worst = [i for i in stay if i.nonce in doomed]
+    if not held or any(doomed[i.nonce][0] is not Reason.BELOW_MIN_RATE for i in worst):
+        return None
+    return min((shrink.hope_of(facts, i, doomed[i.nonce][0]) for i in worst), default=None)
 
 
 def _worth_a_try(facts: Facts, plan: Plan, candidate: Candidate) -> bool:
@@ -97,7 +100,7 @@ def _worth_a_try(facts: Facts, plan: Plan, candidate: Candidate) -> bool:
     What must go for another reason has nothing to be beaten.
     """
     p = facts.doubted.get((candidate.offer.machine_id, candidate.shape))
-    return p is None or plan.to_beat <= 0.0 or p > plan.to_beat + PLAINLY
+    return p is None or plan.to_beat is None or p > plan.to_beat + PLAINLY
 
 
 def affordable(facts: Facts) -> MicroUsd:

@@ -165,7 +165,8 @@ class World:
         slow = Decision.REJECTED if of.machine_id % 2 else Decision.CHALLENGED
         decision = Decision.ACCEPTED if rate >= floor else slow
         again = None if decision is Decision.REJECTED else self.now + 20 * STEP
-        self.verdicts = {**self.verdicts, of.nonce: Verdict(decision=decision, rate=rate, next_run_at=again)}
+        said = Verdict(decision=decision, p_good=min(1.0, 0.5 * rate / max(floor, 1.0)), rate=rate, next_run_at=again)
+        self.verdicts = {**self.verdicts, of.nonce: said}
 
     def _rent(self, action: Rent) -> None:
         self.made += 1
