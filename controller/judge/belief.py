@@ -98,12 +98,14 @@ def clipped(found: Sequence[Sample], prior: Prior, a: Assumptions) -> tuple[Samp
     """The samples, none of which says more for "disturbed" than one `clip` below the typical machine does.
 
     Otherwise a very slow run would fit the story "good machine, disturbed" better than a slow one, and P would rise as
-    a rate falls.
+    a rate falls. Slower still, no such story fits, and the run speaks for itself.
     """
     edge = prior.coarse(COARSE).mean - a.clip
-    return tuple(
-        s if s.y >= edge else Sample(s.at, max(s.y, min(edge, s.y + a.clip_span)), s.error, s.weight) for s in found
-    )
+    fair = []
+    for sample in found:
+        too_loud = edge - a.clip_span < sample.y < edge
+        fair.append(Sample(sample.at, edge, sample.error, sample.weight) if too_loud else sample)
+    return tuple(fair)
 
 
 def believe(

@@ -15,7 +15,7 @@ STEP = 0.03  # of x, in ln(rate): as fine as a run is exact
 POINTS = 90  # about how many x may have; beyond, the step grows
 SPAN = 0.5  # of x, to each side of the typical machine; farther where the runs are
 BESIDE = 0.3  # of x, beyond the farthest run
-SLOWEST, FASTEST = -0.68, 0.36  # of s
+SLOWEST, FASTEST = -0.96, 0.36  # of s
 EDGE = 0.12  # the lattice grows by so much at a time, so that few different ones are in use
 
 
@@ -78,12 +78,13 @@ def _ss(grid: Lattice) -> list[float]:
 
 def undisturbed(s: float, a: Assumptions) -> float:
     """The density of a session's s, as far as it is undisturbed."""
-    return (1.0 - a.disturbed) * normal(s, a.session_sd)
+    return (1.0 - a.disturbed - a.crippled) * normal(s, a.session_sd)
 
 
 def disturbed(s: float, a: Assumptions) -> float:
     """The density of a session's s, as far as it is disturbed."""
-    return a.disturbed * normal(s - math.log(a.drop), math.hypot(a.session_sd, a.drop_sd))
+    usual = a.disturbed * normal(s - math.log(a.drop), math.hypot(a.session_sd, a.drop_sd))
+    return usual + a.crippled * normal(s - math.log(a.crippled_drop), a.crippled_sd)
 
 
 def kernel(grid: Lattice, y: float, error: float) -> list[float]:
