@@ -11,7 +11,7 @@ class Assumptions:
     sd: float = 0.10  # ln: between machines of one shape
     mean_weight: float = 3.0  # machines that `mean` counts for beside those measured
     sd_weight: float = 12.0  # machines that `sd` counts for
-    odd: float = 0.05  # share of machines unlike the others, such as a host that always throttles
+    odd: float = 0.03  # share of machines unlike the others, such as a host that always throttles
     odd_sd: float = 0.50  # ln: between those
     session_sd: float = 0.09  # ln: what neighbours, heat and placement add, the same for all runs within a session
     session_seconds: float = 3600.0  # how fast a session is forgotten
