@@ -149,10 +149,11 @@ def _admitted(instance: Instance, row: Sighting, facts: Facts) -> Action | None:
     verdict = facts.verdicts.get(instance.nonce)
     if instance.reason is Reason.RESUMED:  # what ran on it does not run any more
         return _checked_again(instance, facts, "it was stopped and started again")
-    if facts.fleet.spec.suspend:
-        return None
-    if facts.outdated(instance) or not _due(instance, facts, verdict):
-        return _production_read(instance, facts)
+    if instance.reason is Reason.MEASURED and verdict is not None and verdict.decision is not Decision.UNKNOWN:
+        return admit(instance, facts, verdict)  # its production was started: what admitted it is told now
+    suspended = facts.fleet.spec.suspend
+    if suspended or facts.outdated(instance) or not _due(instance, facts, verdict):
+        return None if suspended else _production_read(instance, facts)
     why = verdict.line if verdict is not None and verdict.line else "no usable run"
     return _checked_again(instance, facts, why)
 

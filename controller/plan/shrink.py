@@ -173,7 +173,8 @@ def replaced(facts: Facts, fleet: Fleet, going: set[str], *, doomed: dict[str, t
         if (young and voluntary(facts, instance, reason)) or not spared:
             continue
         held -= value
-        releases.append(Release(instance=instance, reason=reason, why=why))
+        evidence = why.partition("; next:")[0]  # what was next for it is so no longer
+        releases.append(Release(instance=instance, reason=reason, why=evidence))
     return releases
 
 

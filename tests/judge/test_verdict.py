@@ -67,7 +67,7 @@ def test_below_rejects_whatever_replace_below_says():
 def test_line_shows_the_numbers():
     """The line names the floor, P, the runs and what they are worth, and what is next."""
     assert verdict(run(61.4)).line == (
-        "P(rate >= 59) = 0.62 after 1 run (1.0 independent); cost in h of rent: keep 18.1, measure 7.7, replace 7.2; "
+        "P(rate >= 59) = 0.62 after 1 run (1.0 independent); cost in h of rent: keep 18.1, measure 7.9, replace 7.3; "
         "next: works until a better one is found, measured again after 2 h of work"
     )
     assert verdict(run(61.4), run(61.4, 1 / 12)).line.startswith("P(rate >= 59) = 0.63 after 2 runs (1.1 independent);")
