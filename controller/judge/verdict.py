@@ -59,11 +59,8 @@ def judge(runs: Sequence[Run], terms: Terms, *, now: float, assumptions: Assumpt
     found = samples(runs, floor=terms.floor, now=now, assumptions=assumptions, offset=terms.offset)
     if not found:
         return Verdict(decision=Decision.UNKNOWN, next_run_at=now, line="no usable run yet; next: measured")
-    prior = terms.prior
-    fair = clipped(found, prior, assumptions)
-    belief = believe(fair, now=now, prior=prior, assumptions=assumptions)
-    last = believe(fair, now=found[-1].at, prior=prior, assumptions=assumptions)
-    raw = belief if _told(found, fair) else believe(found, now=now, prior=prior, assumptions=assumptions)
+    fair, belief, raw = _beliefs(found, terms, now, assumptions)
+    last = believe(fair, now=found[-1].at, prior=terms.prior, assumptions=assumptions)
     gap = max(0.0, found[-1].at + assumptions.cooldown_seconds - now)
     costs = _costs(belief, gap, terms, assumptions) if terms.by_cost else None
     if belief.p_good < assumptions.stop_below and _confirmed(found, assumptions):
@@ -89,17 +86,24 @@ def judge(runs: Sequence[Run], terms: Terms, *, now: float, assumptions: Assumpt
 def standing(runs: Sequence[Run], terms: Terms, *, now: float, assumptions: Assumptions = DEFAULTS) -> Verdict:
     """What a machine that is not rented is worth: rejected, challenged if a fresh one is better, else accepted."""
     found = samples(runs, floor=terms.floor, now=now, assumptions=assumptions, offset=terms.offset)
-    prior = terms.prior
-    fair = clipped(found, prior, assumptions)
-    belief = believe(fair, now=now, prior=prior, assumptions=assumptions)
-    raw = belief if _told(found, fair) else believe(found, now=now, prior=prior, assumptions=assumptions)
+    _, belief, raw = _beliefs(found, terms, now, assumptions)
     decision = Decision.ACCEPTED
     if belief.p_good < assumptions.stop_below and _confirmed(found, assumptions):
         decision = Decision.REJECTED
-    elif search.search(prior, terms.effort, assumptions) < search.keep(1.0 - belief.p_good, terms.effort):
+    elif search.search(terms.prior, terms.effort, assumptions) < search.keep(1.0 - belief.p_good, terms.effort):
         decision = Decision.CHALLENGED
     rate = terms.floor * math.exp(raw.quantile(0.5))
     return Verdict(decision=decision, p_good=belief.p_good, rate=rate, runs=len(found))
+
+
+def _beliefs(
+    found: tuple[Sample, ...], terms: Terms, now: float, assumptions: Assumptions
+) -> tuple[tuple[Sample, ...], Belief, Belief]:
+    """The samples that P goes by, the belief that they make, and the one that tells the rate."""
+    fair = clipped(found, terms.prior, assumptions)
+    belief = believe(fair, now=now, prior=terms.prior, assumptions=assumptions)
+    told = _told(found, fair)
+    return fair, belief, belief if told else believe(found, now=now, prior=terms.prior, assumptions=assumptions)
 
 
 def _costs(belief: Belief, gap: float, terms: Terms, assumptions: Assumptions) -> Costs:

@@ -104,7 +104,7 @@ def test_a_finer_lattice_changes_little(history, prior):
 @given(HISTORIES, PRIORS)
 def test_a_finer_lattice_changes_little_of_odd_histories_too(history, prior):
     """Where runs contradict each other, as no story of sessions explains, it comes to the same within 0.03."""
-    assert belief_of(history, prior).p_good == pytest.approx(belief_of(history, prior, fineness=2).p_good, abs=0.05)
+    assert belief_of(history, prior).p_good == pytest.approx(belief_of(history, prior, fineness=2).p_good, abs=0.03)
 
 
 @some
