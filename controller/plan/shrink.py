@@ -69,8 +69,9 @@ def surplus(facts: Facts, fleet: Fleet, going: set[str]) -> list[Release]:
 
     A rate target bears with a little too much: rates wander, and what is given up today would be missed tomorrow.
     """
-    stay = staying(facts, going)
     doomed = doomed_of(facts, going)
+    tried = _to_be_compared(facts, fleet, {*going, *doomed})
+    stay = [i for i in staying(facts, going) if i.nonce not in tried]
     margin = 0.0 if fleet.spec.target.instances is not None else MARGIN * target_of(fleet)
     bounds = {shape.key: shape for shape in fleet.spec.shapes}
     counts = Counter(i.shape for i in stay if i.nonce not in doomed)  # a successor may be held beside the doomed
@@ -94,6 +95,19 @@ def surplus(facts: Facts, fleet: Fleet, going: set[str]) -> list[Release]:
             why = "above its shape's maxInstances" if above else "the target is met without it"
             releases.append(Release(instance=instance, reason=Reason.SURPLUS, why=why))
     return releases
+
+
+def _to_be_compared(facts: Facts, fleet: Fleet, but: set[str]) -> set[str]:
+    """Successors on their way that are measured though the doubt they were rented for grew less: they may be better.
+
+    One for each instance in doubt, within maxSurge; none where more than the target is held without what goes.
+    """
+    working = [i for i in facts.working if i.nonce not in but]
+    if sum(value_of(facts, fleet, i) for i in working) > target_of(fleet) + 1e-9:
+        return set()
+    doubts = sum(facts.decision(i) is Decision.PROBATION for i in working)
+    coming = _least_valuable_first(facts, (i for i in facts.pending if i.nonce not in but))
+    return {i.nonce for i in coming[::-1][: min(doubts, fleet.spec.disruption.max_surge)]}
 
 
 def doomed_of(facts: Facts, going: set[str]) -> dict[str, tuple[Reason, str]]:

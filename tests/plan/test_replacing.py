@@ -4,6 +4,7 @@ import pytest
 
 from controller.model.actions import Begin, Release
 from controller.model.instance import Backoff, Decision, Phase
+from controller.model.market import Listing
 from controller.model.reasons import Reason
 from controller.plan.fleet import plan, rent
 from tests.plan.conftest import (
@@ -14,6 +15,7 @@ from tests.plan.conftest import (
     facts,
     fleet,
     instance,
+    row,
     verdict,
     young,
 )
@@ -37,6 +39,13 @@ def judged(*decisions, **values):
     held = four()
     verdicts = {i.nonce: d for i, d in zip(held, decisions, strict=True)}
     return facts(*held, verdicts=verdicts, **values)
+
+
+def beside(found, *more):
+    """Facts with these instances too."""
+    rows = {i.nonce: row(i) for i in more}
+    listing = Listing(at=NOW, sightings=(*found.seen.values(), *rows.values()))
+    return replace(found, instances=(*found.instances, *more), seen={**found.seen, **rows}, listing=listing)
 
 
 GOOD = verdict()
@@ -96,6 +105,25 @@ def test_no_age_protects_a_challenger_that_is_no_better():
     assert released(plan(found)) == [(1002, Reason.BELOW_MIN_RATE)]
     both_young = replace(found, instances=(replace(old, created_at=NOW - 1300), new))
     assert released(plan(both_young)) == [(1002, Reason.BELOW_MIN_RATE)]
+
+
+def test_a_successor_on_its_way_is_measured_though_the_doubt_grew_less():
+    """What was rented for an instance in doubt is not thrown away unmeasured while any doubt is left."""
+    unsure = verdict(Decision.PROBATION)
+    for decision, given_up in ((DOUBTED, 0), (unsure, 0), (GOOD, 1)):
+        assert len(released(plan(beside(judged(decision, GOOD, GOOD, GOOD), young(9))))) == given_up
+    full = fleet(shapes=({"gpu": "RTX 4090", "minRate": 50, "maxInstances": 4},))
+    assert released(plan(beside(judged(unsure, GOOD, GOOD, GOOD, fleet=full), young(9)))) == []
+
+
+def test_no_more_successors_are_measured_than_are_worth_it():
+    """One for each in doubt, within maxSurge, and none when the target sank below what works."""
+    unsure = verdict(Decision.PROBATION)
+    wide = fleet(disruption={"maxSurge": 3})
+    assert len(released(plan(beside(judged(unsure, unsure, GOOD, GOOD), young(8), young(9))))) == 1
+    assert len(released(plan(beside(judged(unsure, GOOD, GOOD, GOOD, fleet=wide), young(8), young(9))))) == 1
+    less = fleet(target={"instances": 3})
+    assert 1009 in dict(released(plan(beside(judged(unsure, GOOD, GOOD, GOOD, fleet=less), young(9)))))
 
 
 def test_two_in_doubt_do_not_replace_each_other_for_ever():
