@@ -14,6 +14,7 @@ from typing import IO, Any, TypeVar
 from controller.ledger import file
 from controller.model.faults import Misconfigured
 from controller.model.instance import Backoff, Event, Instance, Phase, Run, RunKind
+from controller.model.money import MicroUsd
 from controller.model.reasons import Reason
 
 EVENTS_KEPT = 20_000
@@ -94,6 +95,9 @@ class Ledger:
         """Write one instance, new or changed; durable on return."""
         self._put("instances", instance)
 
+    async def secure(self, nonce: str) -> None:
+        """Nothing is left to be done: what is written is durable."""
+
     def instance(self, nonce: str) -> Instance | None:
         """One instance by its nonce."""
         return next(self._select(Instance, "instances WHERE nonce = ?", nonce), None)
@@ -107,6 +111,21 @@ class Ledger:
         alive = "(phase <> 'Gone' OR (?2 AND created_at > ?3))"
         where = f"(?1 IS NULL OR fleet = ?1) AND {alive}"
         return tuple(self._select(Instance, f"instances WHERE {where} ORDER BY created_at, nonce", fleet, gone, since))
+
+    def on_machine(self, machine_id: int) -> tuple[Instance, ...]:
+        """The instances on a machine that bill or may bill, oldest first."""
+        tail = "instances WHERE phase <> 'Gone' AND machine_id = ? ORDER BY created_at, nonce"
+        return tuple(self._select(Instance, tail, machine_id))
+
+    def machines_in_use(self) -> frozenset[int]:
+        """The machines of all that bills or may bill."""
+        sql = "SELECT DISTINCT machine_id FROM instances WHERE phase <> 'Gone'"
+        return frozenset(machine for (machine,) in self._execute(sql))
+
+    def spend(self) -> MicroUsd:
+        """What all instances with an id cost an hour."""
+        sql = "SELECT coalesce(sum(price), 0) FROM instances WHERE phase <> 'Gone' AND instance_id IS NOT NULL"
+        return int(self._execute(sql)[0][0])
 
     # runs
 

@@ -209,9 +209,10 @@ class Acts:
             return Done(
                 action=rent, dropped=f"{dollars(reserved)}/h are taken; {dollars(rent.price)}/h more is over the budget"
             )
-        env = self._secrets(fleet)
+        env = await self._secrets(fleet)
         intent = self._intent(rent, fleet)
         self._ledger.put(intent)
+        await self._ledger.secure(intent.nonce)
         request = CreateRequest(
             offer_id=rent.offer.id,
             image=fleet.spec.instance.image,

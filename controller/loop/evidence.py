@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -112,18 +112,34 @@ class Weighed:
         return {(machine, case.shape.key): said for case in self._wanted for machine, said in case.machines.items()}
 
 
-def weigh(fleet: Fleet, instances: Sequence[Instance], runs: Sequence[Run], *, now: float) -> Weighed:
+def by_kind(runs: Iterable[Run]) -> dict[Kind, tuple[Run, ...]]:
+    """The runs of each shape and workload, in their order."""
+    measured: defaultdict[Kind, list[Run]] = defaultdict(list)
+    for run in runs:
+        measured[run.shape, run.workload].append(run)
+    return {kind: tuple(found) for kind, found in measured.items()}
+
+
+def weigh(
+    fleet: Fleet,
+    instances: Sequence[Instance],
+    runs: Sequence[Run],
+    *,
+    now: float,
+    company: Mapping[str, int] | None = None,
+    grouped: Mapping[Kind, tuple[Run, ...]] | None = None,
+) -> Weighed:
     """Lay all that was measured before the judge.
 
     Args:
         fleet: whose floors count.
-        instances: of every fleet, all that bill, and those that are gone as far back as efforts are learned from.
+        instances: the fleet's, all that bill, and those that are gone as far back as efforts are learned from.
         runs: all in the ledger, oldest first.
         now: unix seconds.
+        company: as `company_of` has it of all that is on their machines; left out: of `instances`.
+        grouped: what `by_kind` makes of the runs, where that is known.
     """
-    measured: defaultdict[Kind, list[Run]] = defaultdict(list)
-    for run in runs:
-        measured[run.shape, run.workload].append(run)
+    measured = by_kind(runs) if grouped is None else grouped
     rented: defaultdict[Kind, list[Instance]] = defaultdict(list)
     for instance in instances:
         if instance.fleet == fleet.name:
@@ -134,11 +150,11 @@ def weigh(fleet: Fleet, instances: Sequence[Instance], runs: Sequence[Run], *, n
     kinds = {(key, workload) for key in shapes} | {(i.shape, i.workload) for i in mine}
     cases = {
         kind: Case(
-            fleet, shapes.get(kind[0], fleet.spec.shapes[0]), tuple(rented[kind]), tuple(measured[kind]), soon(now)
+            fleet, shapes.get(kind[0], fleet.spec.shapes[0]), tuple(rented[kind]), measured.get(kind, ()), soon(now)
         )
         for kind in sorted(kinds)
     }
-    return Weighed(fleet, mine, cases, runs, company_of(instances), soon(now))
+    return Weighed(fleet, mine, cases, runs, company_of(instances) if company is None else company, soon(now))
 
 
 def soon(now: float) -> float:
@@ -146,9 +162,10 @@ def soon(now: float) -> float:
     return math.ceil(now / SOON) * SOON
 
 
-def company_of(instances: Sequence[Instance]) -> dict[str, int]:
+def company_of(instances: Iterable[Instance]) -> dict[str, int]:
     """By nonce: how many other instances of ours are at work on the same machine."""
-    working = [i for i in instances if i.billable and i.admitted_at is not None and i.phase not in LEAVING]
+    billable = [i for i in instances if i.billable]
+    working = [i for i in billable if i.admitted_at is not None and i.phase not in LEAVING]
     on_machine = Counter(i.machine_id for i in working)
     at_work = {i.nonce for i in working}
-    return {i.nonce: on_machine[i.machine_id] - (i.nonce in at_work) for i in instances if i.billable}
+    return {i.nonce: on_machine[i.machine_id] - (i.nonce in at_work) for i in billable}

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from controller.loop import evidence
 from controller.loop.account import FRESH, AccountWatch
 from controller.loop.case import LEARNED_FROM
-from controller.loop.evidence import Weighed
+from controller.loop.evidence import Kind, Weighed
 from controller.loop.ports import Clock, Ledger, Provider
 from controller.model import labels
 from controller.model.faults import Fault
 from controller.model.fleet import Fleet, Shape
-from controller.model.instance import Event, Instance, Job, Phase
+from controller.model.instance import Event, Instance, Job, Phase, Run
 from controller.model.labels import Mark
 from controller.model.market import Listing, Offer, OfferQuery, Sighting
 from controller.model.reasons import Reason
@@ -44,6 +44,7 @@ class Observer:
         self._owner = owner
         self._limits = limits
         self._known: dict[str, tuple[object, Weighed]] = {}
+        self._grouped: tuple[tuple[Run, ...], dict[Kind, tuple[Run, ...]]] = (), {}
         self._account = AccountWatch(provider=provider, ledger=ledger, clock=clock)
 
     async def look(self, fleets: Sequence[Fleet]) -> Observation:
@@ -82,8 +83,8 @@ class Observer:
     def facts(self, name: str, fleet: Fleet | None, seen: Observation, jobs: dict[str, Job]) -> Facts:
         """All that the planner goes by for one fleet."""
         now = self._clock.now()
-        everything = self._ledger.instances()
-        mine = tuple(instance for instance in everything if instance.fleet == name)
+        mine = self._ledger.instances(name)
+        company = self._company(mine)
         facts = Facts(
             now=now,
             name=name,
@@ -93,11 +94,11 @@ class Observer:
             limits=self._limits,
             seen=seen.seen,
             jobs=jobs,
-            company=evidence.company_of(everything),
-            machines_in_use=frozenset(i.machine_id for i in everything),
+            company=company,
+            machines_in_use=self._ledger.machines_in_use(),
             backoffs=tuple(self._ledger.backoffs()),
             credit=self._account.credit,
-            spend=sum(i.price for i in everything if i.instance_id is not None),
+            spend=self._ledger.spend(),
             deleting=name in self._ledger.deleting(),
         )
         if fleet is None:
@@ -127,13 +128,28 @@ class Observer:
     def _weighed(self, fleet: Fleet) -> Weighed:
         """What the evidence comes to, worked out again when there is more of it, or it is older."""
         now, runs = self._clock.now(), self._ledger.runs()
-        alive = self._ledger.instances()
-        key = fleet, evidence.soon(now), len(runs), runs[-1:], *((i.nonce, i.phase, i.price) for i in alive)
+        alive = self._ledger.instances(fleet.name)
+        company = self._company(alive)
+        key = fleet, evidence.soon(now), len(runs), runs[-1:], company, *((i.nonce, i.phase, i.price) for i in alive)
         known = self._known.get(fleet.name)
         if known is None or known[0] != key:
-            rented = self._ledger.instances(gone=True, since=now - LEARNED_FROM)
-            known = self._known[fleet.name] = key, evidence.weigh(fleet, rented, runs, now=now)
+            rented = self._ledger.instances(fleet.name, gone=True, since=now - LEARNED_FROM)
+            grouped = self._by_kind(runs)
+            weighed = evidence.weigh(fleet, rented, runs, now=now, company=company, grouped=grouped)
+            known = self._known[fleet.name] = key, weighed
         return known[1]
+
+    def _company(self, mine: Iterable[Instance]) -> dict[str, int]:
+        """Of a fleet's instances: how many others, of any fleet, are at work on the same machine."""
+        machines = {instance.machine_id for instance in mine}
+        company = evidence.company_of(i for machine in machines for i in self._ledger.on_machine(machine))
+        return {i.nonce: company[i.nonce] for i in mine}
+
+    def _by_kind(self, runs: tuple[Run, ...]) -> dict[Kind, tuple[Run, ...]]:
+        """The runs of each shape and workload, worked out once for all fleets."""
+        if self._grouped[0] is not runs:
+            self._grouped = runs, evidence.by_kind(runs)
+        return self._grouped[1]
 
     async def market(self, facts: Facts, plan: Plan) -> tuple[tuple[Candidate, ...], Market]:
         """Search for every shape that may be rented, and hold each offer against the manifest and our experience.

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +20,7 @@ from controller.model.market import (
     PriceIncrease,
     Sighting,
 )
+from controller.model.money import MicroUsd
 from controller.plan.outcome import JobEnd
 
 
@@ -82,15 +84,18 @@ class Hosts(Protocol):
 class Secrets(Protocol):
     """Where values of envFrom come from."""
 
-    def __call__(self, fleet: Fleet) -> dict[str, str]:
-        """A fleet's whole environment. Raises Misconfigured naming what is missing, never a value."""
+    async def __call__(self, fleet: Fleet) -> dict[str, str]:
+        """A fleet's whole environment. Raises a fault naming what is missing, never a value."""
 
 
 class Ledger(Protocol):
-    """All that is remembered between passes. Writes are durable when they return."""
+    """All that is remembered between passes. What is written is read back at once, and soon durable."""
 
     def put(self, instance: Instance) -> None:
         """Write an instance, new or changed."""
+
+    async def secure(self, nonce: str) -> None:
+        """Return when an instance's record is durable as it is now; raise a fault if it can't be made so."""
 
     def instance(self, nonce: str) -> Instance | None:
         """One instance by its nonce, gone or not."""
@@ -100,6 +105,15 @@ class Ledger(Protocol):
 
     def instances(self, fleet: str | None = None, *, gone: bool = False, since: float = 0.0) -> tuple[Instance, ...]:
         """Instances, oldest first; of those that are gone, only what was rented after `since`, unix seconds."""
+
+    def on_machine(self, machine_id: int) -> tuple[Instance, ...]:
+        """The instances on a machine, of all fleets, all that bill or may bill."""
+
+    def machines_in_use(self) -> AbstractSet[int]:
+        """The machines of all instances that bill or may bill."""
+
+    def spend(self) -> MicroUsd:
+        """What all instances that vast.ai gave an id cost an hour."""
 
     def add_run(self, run: Run) -> None:
         """Keep a run."""

@@ -4,6 +4,7 @@ Frozen, so a plan can be repeated.
 """
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from controller.model.fleet import Fleet
@@ -42,7 +43,7 @@ class Facts:
     ran_out_here: Mapping[tuple[int, str], tuple[tuple[float | None, int], ...]] = field(default_factory=dict)
     suspect: tuple[Reason, str] | None = None  # what is held to slow or fail many machines at once, other than they
     company: Mapping[str, int] = field(default_factory=dict)  # by nonce: others of ours at work on its machine
-    machines_in_use: frozenset[int] = frozenset()  # by any fleet of ours
+    machines_in_use: AbstractSet[int] = frozenset()  # by any fleet of ours
     backoffs: tuple[Backoff, ...] = ()
     credit: MicroUsd | None = None
     spend: MicroUsd = 0  # an hour, of all our fleets together

@@ -59,7 +59,7 @@ async def running(
         async def attach(target: Target) -> None:
             await client.attach_key(target.instance_id, key.public)
 
-        def environment(fleet: Fleet) -> dict[str, str]:
+        async def environment(fleet: Fleet) -> dict[str, str]:
             return resolve_env(fleet.spec.instance, environ, lambda path: Path(path).read_text(encoding="utf-8"))
 
         bench = Bench(
@@ -85,7 +85,7 @@ async def asking(settings: Settings) -> AsyncIterator[Loop]:
     ledger = Ledger.copy(settings.ledger)
     client = VastClient(api_key=settings.api_key, url=settings.url, clock=settings.clock)
     try:
-        yield _loop(settings, client, NoHosts(), ledger, secrets=lambda _fleet: {}, new_id=None)
+        yield _loop(settings, client, NoHosts(), ledger, secrets=_no_secrets, new_id=None)
     finally:
         await client.close()
         ledger.close()
@@ -111,6 +111,10 @@ def _loop(
         limits=settings.limits,
         pace=settings.pace,
     )
+
+
+async def _no_secrets(fleet: Fleet) -> dict[str, str]:  # noqa: ARG001 - the port's
+    return {}
 
 
 def id_maker(clock: Clock) -> Callable[[], str]:

@@ -26,7 +26,7 @@ class BenchHosts:
         """Do the job. A recheck of a working instance quiesces it first; `start` follows when it has been measured."""
         instance = order.instance
         try:
-            work = work_of(order.fleet, order.instance.shape, env=self._secrets(order.fleet))
+            work = work_of(order.fleet, order.instance.shape, env=await self._secrets(order.fleet))
         except Fault as fault:
             return JobEnd(job=order.job, ok=False, reason=fault.reason, detail=str(fault))
         target = Target(

@@ -123,7 +123,7 @@ class Room:
             limits=self.limits,
         )
 
-    def _secrets(self, fleet: Fleet) -> dict[str, str]:
+    async def _secrets(self, fleet: Fleet) -> dict[str, str]:
         return self.secrets
 
     def _new_id(self) -> str:

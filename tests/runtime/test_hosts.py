@@ -7,6 +7,7 @@ from controller.bench.bench import Bench
 from controller.bench.remote import Remote
 from controller.bench.work import Target
 from controller.loop.ports import Order
+from controller.model.fleet import Fleet
 from controller.model.instance import Instance, Phase, RunKind
 from controller.model.reasons import Reason
 from controller.runtime.hosts import BenchHosts, work_of
@@ -56,12 +57,16 @@ class Answering:
         """See Remote."""
 
 
+async def nothing(fleet: Fleet) -> dict[str, str]:
+    return {}
+
+
 def hosts(asked: list[str]) -> BenchHosts:
     async def connect(_target: Target) -> Remote:
         return Answering(asked)
 
     bench = Bench(connect=connect, clock=LoopClock(), new_id=lambda: "run-1")
-    return BenchHosts(bench=bench, secrets=lambda _fleet: {})
+    return BenchHosts(bench=bench, secrets=nothing)
 
 
 def test_manifest_becomes_work():
