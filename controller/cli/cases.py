@@ -14,7 +14,7 @@ from controller.judge.calibration import Calibration, calibrate
 from controller.loop.case import LEARNED_FROM, Case
 from controller.loop.evidence import soon
 from controller.loop.outlook import Band, outlook
-from controller.model.fleet import API_VERSION, Fleet
+from controller.model.fleet import API_VERSION, GIVEN_UP_BELOW, Fleet
 from controller.model.instance import Backoff, Decision, Instance, Run, Verdict
 from controller.model.reasons import Reason
 from controller.model.status import FleetStatus, ShapeStatus
@@ -191,10 +191,11 @@ def _fleet_of(status: FleetStatus) -> Fleet | None:
     if not status.shapes or not status.unit:
         return None
     floors = status.shapes[0]
+    accept = floors.accept_above
     judgement = {
         "plannedHours": floors.planned_hours,
         "replaceBelow": floors.replace_below,
-        "acceptAbove": floors.accept_above,
+        "acceptAbove": None if accept is None else max(accept, GIVEN_UP_BELOW),  # an old pass may have taken less
     }
     spec = {
         "target": {"instances": 0},

@@ -39,6 +39,7 @@ __all__ = [
 ]
 
 API_VERSION = "vastfleet.io/v1alpha1"
+GIVEN_UP_BELOW = 0.40  # P(rate >= minRate): what is surely less is replaced, whatever the thresholds
 
 
 class Target(Section):
@@ -69,8 +70,10 @@ class Judgement(Section):
     replace_below: Share | None = Field(
         None, description="P(rate >= minRate) below which an instance gets a challenger. Left out: decided by cost."
     )
-    accept_above: Share | None = Field(
-        None, description="P(rate >= minRate) from which an instance is accepted. Left out: decided by cost."
+    accept_above: Annotated[Share, Field(ge=GIVEN_UP_BELOW)] | None = Field(
+        None,
+        description="P(rate >= minRate) from which an instance is accepted, at least 0.4, since below that it is given "
+        "up. Left out: decided by cost.",
     )
 
     @model_validator(mode="after")
@@ -139,10 +142,18 @@ class FleetSpec(Section):
         return shapes
 
     @model_validator(mode="after")
-    def _minima_fit(self) -> Self:
+    def _parts_fit(self) -> Self:
+        problems: list[Problem] = []
         wanted = sum(shape.min_instances for shape in self.shapes)
         if self.target.instances is not None and wanted > self.target.instances:
-            refuse([(("target", "instances"), f"must be at least {wanted}, the sum of the shapes' minInstances")])
+            problems.append(
+                (("target", "instances"), f"must be at least {wanted}, the sum of the shapes' minInstances")
+            )
+        reserve, ram = self.benchmark.memory.reserve_gib, self.require.ram_gib
+        if 0 < ram <= reserve:
+            text = f"must be below require.ramGiB, which is {ram:g}: else no memory is left for the work"
+            problems.append((("benchmark", "memory", "reserveGiB"), text))
+        refuse(problems)
         return self
 
     @property

@@ -154,6 +154,16 @@ def _pattern_problems(form: str, pattern: str) -> list[Problem]:
     return []
 
 
+def _idle(section: "WarmUp | Production") -> list[Problem]:
+    """That there is no command, though something is said of it. A fleet's own dump says all, the defaults too."""
+    fields, given = type(section).model_fields, section.model_fields_set - {"command"}
+    if "command" in section.model_fields_set:
+        given = {name for name in given if getattr(section, name) != fields[name].default}
+    names = " and ".join(str(fields[name].alias) for name in fields if name in given)
+    idle = bool(names) and not section.command.strip()
+    return [(("command",), f"must be given, or {names} left out")] if idle else []
+
+
 class WarmUp(Section):
     """What fills an instance's caches with little memory, before it is measured with all of it."""
 
@@ -163,6 +173,11 @@ class WarmUp(Section):
         "sees, with CONCURRENCY=1 and PARTITION_WORKERS=2. Default: none.",
     )
     timeout_minutes: Minutes = Field(30, description="Time it may take, in minutes. Default 30.")
+
+    @model_validator(mode="after")
+    def _has_a_command(self) -> Self:
+        refuse(_idle(self))
+        return self
 
 
 class Production(Section):
@@ -180,8 +195,8 @@ class Production(Section):
     pattern: _Pattern = Field("", description="For format regex, as benchmark.pattern. Default: none.")
 
     @model_validator(mode="after")
-    def _pattern_fits_format(self) -> Self:
-        refuse(_pattern_problems(self.format, self.pattern))
+    def _fits(self) -> Self:
+        refuse(_idle(self) or _pattern_problems(self.format, self.pattern))
         return self
 
 

@@ -200,6 +200,12 @@ def test_by_thresholds(pair: Instance, ledger: Ledger, capsys: pytest.CaptureFix
     assert record(capsys, "4101")["costs"] is None
 
 
+def test_thresholds_of_an_older_version(pair: Instance, ledger: Ledger, capsys: pytest.CaptureFixture[str]):
+    """A threshold that an older version took, and that is refused today, keeps nothing from being explained."""
+    put_status(ledger, replace_below=0.2, accept_above=0.3)
+    assert "accepted from 0.4 on" in told(capsys, "4101")
+
+
 def test_before_the_first_run(ledger: Ledger, capsys: pytest.CaptureFixture[str]):
     """Of an instance without a run it is told what its first one would decide."""
     put(ledger, rented(1, phase=Phase.MEASURING, admitted_at=None))

@@ -10,7 +10,7 @@ import pytest
 from controller.judge.assumptions import DEFAULTS, Effort, Prior
 from controller.judge.search import search
 from controller.ledger.sqlite import Ledger
-from controller.model.fleet import Disruption, Judgement
+from controller.model.fleet import GIVEN_UP_BELOW, Disruption, Judgement
 from tests.cli.test_explain import ledger as ledger  # noqa: PLC0414 - a fixture
 from tests.cli.test_explain import measured, put, rented, told
 
@@ -75,3 +75,9 @@ def test_the_table_of_searches():
 def test_values(said: str):
     """The values that the document names are those in force."""
     assert said in DOC
+
+
+def test_nothing_is_accepted_that_is_given_up():
+    """The least that acceptAbove may be is the P under which an instance is given up."""
+    assert GIVEN_UP_BELOW == DEFAULTS.stop_below
+    assert f"at least {GIVEN_UP_BELOW:g}," in str(Judgement.model_fields["accept_above"].description)

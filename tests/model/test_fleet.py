@@ -67,7 +67,6 @@ def test_the_workload_changes_with_what_runs(manifest: Build, change: Change) ->
         (":1.4\n", ":1.4\n    drainSeconds: 5\n"),
         ("command: bench\n", "command: bench\n    recheckHours: 5\n"),
         ("command: bench\n", "command: bench\n    timeoutMinutes: 5\n"),
-        ("command: bench\n", "command: bench\n    warmUp: {timeoutMinutes: 5}\n"),
         ("command: bench\n", "command: bench\n    production: {command: a, everyMinutes: 5}\n"),
         ("spec:\n", "spec:\n  judgement: {plannedHours: 5}\n"),
         ("spec:\n", "spec:\n  machines: {avoid: [{id: 7, reason: a}]}\n"),
@@ -77,6 +76,14 @@ def test_the_workload_changes_with_what_runs(manifest: Build, change: Change) ->
 def test_the_workload_stays_with_how_much_and_where(manifest: Build, change: Change) -> None:
     """A change of how much is wanted, where, or for how much leaves running instances as they are."""
     assert one(manifest(change)).spec.workload() == one(manifest()).spec.workload()
+
+
+def test_the_workload_stays_with_the_time_that_a_warm_up_may_take(manifest: Build) -> None:
+    """A warm-up's command makes running instances outdated when it changes, its time limit does not."""
+    warm = ("", ", timeoutMinutes: 5")
+    changes = [("command: bench\n", f"command: bench\n    warmUp: {{command: a{more}}}\n") for more in warm]
+    first, second = (one(manifest(change)).spec.workload() for change in changes)
+    assert first == second
 
 
 def test_a_fingerprint_is_the_same_in_every_version(manifest: Build) -> None:
@@ -121,3 +128,19 @@ def test_a_fleet_is_the_same_after_its_own_dump(manifest: Build) -> None:
     dumped = fleet.model_dump(mode="json", exclude_none=True)
     assert "ramGiB" in dumped["spec"]["require"]
     assert Fleet.model_validate(dumped, by_alias=True, by_name=False) == fleet
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "memory: {reserveGiB: 63.9}\n  require: {ramGiB: 64}",
+        "memory: {reserveGiB: 64}\n  require: {ramGiB: 0}",
+        "production: {}\n    warmUp: {}",
+        'production: {command: "", everyMinutes: 60, format: json}\n    warmUp: {command: "", timeoutMinutes: 30}',
+        "production: {command: rate, everyMinutes: 5}\n    warmUp: {command: warm, timeoutMinutes: 5}",
+        "recheckHours: 5\n  judgement: {acceptAbove: 0.4}",
+    ],
+)
+def test_what_makes_sense_is_taken(manifest: Build, said: str) -> None:
+    """Memory that leaves room, defaults written out, and commands with all that is said of them are no faults."""
+    assert one(manifest(("command: bench\n", f"command: bench\n    {said}\n")))

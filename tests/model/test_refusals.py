@@ -158,6 +158,15 @@ TABLE: list[Row] = [
         "must be below acceptAbove, which is 0.9",
         "0.9",
     ),
+    (in_spec("judgement: {acceptAbove: 0.39}"), 6, 28, "spec.judgement.acceptAbove", "must be at least 0.4", "0.39"),
+    (
+        in_benchmark("memory: {reserveGiB: 64}\n  require: {ramGiB: 64}"),
+        16,
+        26,
+        "spec.benchmark.memory.reserveGiB",
+        "must be below require.ramGiB, which is 64",
+        "64",
+    ),
     (in_spec("disruption: {maxSurge: 0, maxUnavailable: 0}"), 6, 15, "spec.disruption", "allow one of them", ""),
     (in_benchmark("format: regex"), 14, 3, "spec.benchmark.pattern", "a group named rate", ""),
     (
@@ -195,12 +204,23 @@ TABLE: list[Row] = [
         "",
     ),
     (
-        in_benchmark("production: {pattern: '(?P<rate>.)'}"),
+        in_benchmark("production: {command: rate, pattern: '(?P<rate>.)'}"),
         16,
-        27,
+        42,
         "spec.benchmark.production.pattern",
         "only with format: regex",
         '"(?P<rate>.)"',
+    ),
+    *(
+        (in_benchmark(f"{name}: {{{given}}}"), 16, column, f"spec.benchmark.{name}.command", says, got)
+        for name, given, column, says, got in (
+            ("production", "everyMinutes: 60", 5, "must be given, or everyMinutes left out", ""),
+            ("production", "format: json", 5, "must be given, or format left out", ""),
+            ("production", "pattern: '(?P<rate>.)', format: regex", 5, "or format and pattern left out", ""),
+            ("production", 'command: " ", everyMinutes: 5', 27, "must be given, or everyMinutes left out", '" "'),
+            ("warmUp", "timeoutMinutes: 30", 5, "must be given, or timeoutMinutes left out", ""),
+            ("warmUp", 'command: "", timeoutMinutes: 5', 23, "or timeoutMinutes left out", '""'),
+        )
     ),
     (in_benchmark("warmUp: {timeoutMinutes: 0}"), 16, 30, "spec.benchmark.warmUp.timeoutMinutes", "above 0", "0"),
     # time
