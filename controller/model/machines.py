@@ -62,7 +62,9 @@ class Machines(Section):
         (), description="Machines on which nothing is rented, and what runs is replaced. Default: none."
     )
     prefer: Annotated[tuple[Pin, ...], Field(max_length=1000)] = Field(
-        (), description="Machines whose offers are taken first where they meet every condition. Default: none."
+        (),
+        description="Machines whose offers are taken first where they meet every condition, until something of ours is "
+        "on them. Default: none.",
     )
 
     @model_validator(mode="after")

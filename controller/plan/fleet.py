@@ -64,8 +64,10 @@ def plan(facts: Facts) -> Plan:
 
 def rent(facts: Facts, plan: Plan, candidates: Iterable[Candidate]) -> tuple[Rent, ...]:
     """What to rent for what is missing. One instance a machine, unless nothing else is left."""
-    pool = tuple(c for c in candidates if _worth_a_try(facts, plan, c))
-    apart = [c for c in pool if c.offer.machine_id not in facts.machines_in_use]
+    in_use = facts.machines_in_use  # by ours, and so preferred no more
+    worth = (c for c in candidates if _worth_a_try(facts, plan, c))
+    pool = tuple(replace(c, preferred=False) if c.offer.machine_id in in_use else c for c in worth)
+    apart = [c for c in pool if c.offer.machine_id not in in_use]
     fresh = [c for c in apart if (c.offer.machine_id, c.shape) not in facts.doubted]
     chosen: tuple[Candidate, ...] = ()
     for tier in (fresh, apart, pool):  # machines in doubt, or in use already, only where there is no other

@@ -230,6 +230,21 @@ def test_one_instance_a_machine_unless_nothing_else_is_left():
     assert [r.offer.id for r in rent(found, planned, [candidate(1, 0.1)])] == [1]
 
 
+@pytest.mark.parametrize("target", [{"instances": 1}, {"rate": 50}])
+def test_a_preferred_machine_that_is_in_use_is_preferred_no_more(target):
+    """The rest of a preferred machine that we are on is taken after all that is apart, and like what is in use too."""
+    taken, other = replace(candidate(1, 0.3, 60), preferred=True), candidate(2, 0.2, 65)
+
+    def rented(*in_use):
+        found = facts(fleet=fleet(target=target), machines_in_use=frozenset(in_use))
+        return [r.offer.id for r in rent(found, plan(found), [taken, other])]
+
+    assert rented() == [1]
+    assert rented(501) == [2]
+    assert rented(501, 502) == [2]
+    assert rented(502) == [1]
+
+
 def test_rechecks_take_turns():
     """However many re-checks are due, as many as maxUnavailable allows are made at a time."""
     overdue = {i.nonce: verdict(next_run_at=0.0) for i in four()}
