@@ -40,26 +40,24 @@ TOP = ("apiVersion", "kind", "metadata", "spec")
 def command(*, terms: tuple[str, ...], form: str, ledger: Path | None) -> None:
     """Say what TERM means, or why it is as it is.
 
-    TERM is a reason such as BelowMinRate, a field of the manifest such as
+    TERM is a reason such as BelowMinRate, a decision such as Challenged, a
+    phase such as Admitted, a field of the manifest such as
     spec.require.ramGiB, or the name of a fleet, an instance or a machine in
-    the ledger. Without it, every reason and what to do about it.
+    the ledger. Without it, all reasons, decisions and phases.
 
     Of an instance or a machine: what was measured, what that says, what
     keeping it, measuring it again and replacing it are expected to cost, what
     is decided, and what would change that. KIND is fleet, instance or machine,
     for a name that fits several.
     """
-    from controller.model.reasons import EXPLANATIONS, Reason
-
-    reasons = {str(reason).lower(): reason for reason in Reason}
+    words = {str(row.get("reason") or row["word"]).lower(): row for row in _words()}
     kind, term = _asked(terms)
     if kind is not None:
         _thing(str(term), form, ledger, kind)
     elif term is None:
-        _print([{"reason": str(r), "meaning": text} for r, text in EXPLANATIONS.items()], form)
-    elif term.lower() in reasons:
-        reason = reasons[term.lower()]
-        _print([{"reason": str(reason), "meaning": EXPLANATIONS[reason]}], form)
+        _print([*words.values()], form)
+    elif term.lower() in words:
+        _print([words[term.lower()]], form)
     elif term.split(".")[0].split("[")[0] in TOP:
         _field(term, form)
     else:
@@ -79,12 +77,21 @@ def _asked(terms: tuple[str, ...]) -> tuple[str | None, str | None]:
             raise click.UsageError(f"one term is explained, perhaps with {', '.join(KINDS)} before it")
 
 
+def _words() -> list[dict[str, str]]:
+    """Every reason, decision and phase, with what it means."""
+    from controller.cli.words import DECISIONS, PHASES
+    from controller.model.reasons import EXPLANATIONS
+
+    reasons = [{"reason": str(reason), "meaning": text} for reason, text in EXPLANATIONS.items()]
+    return [*reasons, *({"word": word, "meaning": text} for word, text in (DECISIONS | PHASES).items())]
+
+
 def _print(rows: list[dict[str, str]], form: str) -> None:
     if form in {"json", "yaml"}:
         show_record({"items": rows}, form)
         return
     for row in rows:
-        _say(f"{row['reason']}: {row['meaning']}" if "reason" in row else row["text"])
+        _say(row.get("text") or f"{row.get('reason') or row['word']}: {row['meaning']}")
 
 
 def _say(text: str) -> None:
@@ -206,12 +213,12 @@ def _names(known: "Books") -> list[str]:
 
 def _meant(term: str, names: list[str]) -> str:
     from controller.model.explain import explain_field
-    from controller.model.reasons import Reason
 
     fields = [f"spec.{name}" for name in explain_field("spec").fields]
-    close = difflib.get_close_matches(term, [*map(str, Reason), *fields, *names], n=3)
+    words = [row.get("reason") or row["word"] for row in _words()]
+    close = difflib.get_close_matches(term, [*words, *fields, *names], n=3)
     hint = f"did you mean {' or '.join(close)}?" if close else "see vastfleet explain, or vastfleet explain spec"
-    return f"{term!r} is no reason, field, fleet, instance or machine; {hint}"
+    return f"{term!r} is no reason, decision, phase, field, fleet, instance or machine; {hint}"
 
 
 def _why_fleet(known: "Books", status: "FleetStatus") -> list[str]:

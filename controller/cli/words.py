@@ -21,6 +21,29 @@ ONCE_GONE = {
     "Rejected": "too slow, and not rented again until that is too old to believe",
 }
 
+DECISIONS = {
+    "Unknown": "No run tells anything of the instance yet. It is measured. Of a condition: nobody can tell whether it "
+    "holds.",
+    "Accepted": "By what its runs say, keeping the instance costs least, or P is acceptAbove or more. It works, and is "
+    "measured again after recheckHours.",
+    "Probation": "The instance is in doubt, and another run is worth what it costs. It works and counts, and is "
+    "measured again soon.",
+    "Challenged": "The instance may be too slow, and finding another is expected to cost less than keeping it, or P is "
+    "under replaceBelow. It works and counts while a successor is tried, and goes when that one works.",
+    "Rejected": "The instance is too slow: P(rate >= minRate) is under 0.40, on evidence enough. It goes as soon as "
+    "maxUnavailable allows, and its machine is left alone until that is too old to believe.",
+}
+PHASES = {  # but Preparing, which is a reason too
+    "Intended": "The rental is written down, and vast.ai is asked for it. It counts against the budget. Wait.",
+    "Unclear": "The answer to the rental was lost, so it may exist. It counts until its label tells. Wait.",
+    "Launching": "The instance is rented, and vast.ai starts its container. Wait.",
+    "Measuring": "The benchmark runs, or is about to. Wait.",
+    "Admitted": "The instance was measured, works, and counts towards the target.",
+    "Releasing": "The instance is given up. What it does is brought to an end before it is destroyed.",
+    "Destroying": "The instance is being destroyed, and may bill until two complete listings no longer have it.",
+    "Gone": "The instance is proven gone, or was never rented. It bills no more.",
+}
+
 
 def span(seconds: float | None) -> str:
     """A span of time in its two largest units: 45s, 12m, 3h05m, 2d4h."""

@@ -6,7 +6,7 @@ import pytest
 
 from controller.cli.main import run
 from controller.ledger.sqlite import Ledger
-from controller.model.instance import Instance, Phase, Run, RunKind
+from controller.model.instance import Decision, Instance, Phase, Run, RunKind
 from controller.model.reasons import Reason
 from controller.model.status import Condition, FleetStatus, ShapeStatus
 
@@ -86,6 +86,24 @@ def record(capsys: pytest.CaptureFixture[str], *args: str) -> dict[str, object]:
     assert len(items) == 1
     assert isinstance(items[0], dict)
     return items[0]
+
+
+@pytest.mark.parametrize("word", [*map(str, Decision), *map(str, Phase), "challenged", "Inconclusive"])
+def test_a_word_of_what_is_printed(word: str, capsys: pytest.CaptureFixture[str]):
+    """Every decision and every phase is explained by its word, in plain sentences, without a ledger."""
+    text = " ".join(told(capsys, word).split())
+    assert text.lower().startswith(f"{word.lower()}: ")
+    assert text.endswith(".")
+    (item,) = json.loads(told(capsys, word, "-o", "json"))["items"]
+    assert text.endswith(item["meaning"])
+
+
+def test_all_words(capsys: pytest.CaptureFixture[str]):
+    """Without a term each reason, decision and phase is told once."""
+    items = json.loads(told(capsys, "-o", "json"))["items"]
+    names = [item.get("reason") or item["word"] for item in items]
+    assert set(names) == {*map(str, Reason), *map(str, Decision), *map(str, Phase)}
+    assert len(set(names)) == len(names)
 
 
 def test_a_doubtful_instance(pair: Instance, capsys: pytest.CaptureFixture[str]):
@@ -226,7 +244,8 @@ def test_after_the_fleet_is_gone(pair: Instance, ledger: Ledger, capsys: pytest.
     [
         (["machine", "72"], 1, "there is no machine '72'; the ledger has 71"),
         (["fleet", "4101"], 1, "there is no fleet '4101'"),
-        (["nothing"], 1, "is no reason, field, fleet, instance or machine"),
+        (["Chalenged"], 1, "did you mean Challenged or"),
+        (["nothing"], 1, "is no reason, decision, phase, field, fleet, instance or machine"),
         (["planet", "4101"], 2, "perhaps with fleet, instance, machine before it"),
     ],
 )

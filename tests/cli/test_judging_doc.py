@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from controller.cli.words import DECISIONS
 from controller.judge.assumptions import DEFAULTS, Effort, Prior
 from controller.judge.search import search
 from controller.ledger.sqlite import Ledger
@@ -79,5 +80,6 @@ def test_values(said: str):
 
 def test_nothing_is_accepted_that_is_given_up():
     """The least that acceptAbove may be is the P under which an instance is given up."""
-    assert GIVEN_UP_BELOW == DEFAULTS.stop_below
+    assert DEFAULTS.stop_below == GIVEN_UP_BELOW
+    assert f"under {GIVEN_UP_BELOW:.2f}," in DECISIONS["Rejected"]
     assert f"at least {GIVEN_UP_BELOW:g}," in str(Judgement.model_fields["accept_above"].description)
