@@ -1,9 +1,11 @@
 """The ledger as the commands read it that only look: what is known, beside a controller that may be running."""
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import click
@@ -15,7 +17,7 @@ from controller.model.instance import Instance
 from controller.model.status import FleetStatus, InstanceStatus
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Books:
     """Everything in the ledger that is printed, read at one moment."""
 
@@ -24,6 +26,11 @@ class Books:
     fleets: dict[str, FleetStatus]
     deleting: frozenset[str]
     company: dict[str, int]  # by nonce: how many other instances of ours are at work on its machine
+
+    @cached_property
+    def rated(self) -> Counter[str]:
+        """By nonce: how many runs gave a rate."""
+        return Counter(run.nonce for run in self.ledger.runs() if run.rate is not None)
 
     def fleet(self, name: str) -> FleetStatus:
         """A fleet by its name. Raises click.ClickException with what was meant."""

@@ -63,7 +63,7 @@ class Story:
     @property
     def elsewhere(self) -> bool:
         """Whether it was measured only in other company than it works in."""
-        return any(run.neighbours != self.neighbours for run in self.weighed[-1:])
+        return self.instance.billable and any(run.neighbours != self.neighbours for run in self.weighed[-1:])
 
     @property
     def prior(self) -> Prior | None:
@@ -71,8 +71,8 @@ class Story:
         return None if self.case is None else self.case.prior_of(self.weighed)
 
     def outlook(self, now: float) -> tuple[Band, ...]:
-        """What the next run would decide, by what it shows."""
-        if self.case is None:
+        """What the next run would decide, by what it shows; nothing of what is gone, which has no next."""
+        if self.case is None or not self.instance.billable:
             return ()
         at = max(now, self.verdict.next_run_at or now)
         return outlook(self.case, self.instance, neighbours=self.neighbours, at=at)

@@ -185,7 +185,7 @@ def _rental(known: "Books", story: "Story", form: str) -> None:
 def _machine(known: "Books", cases: "Cases", machine: int, form: str) -> None:
     from controller.cli import why
     from controller.cli.records import name_of
-    from controller.cli.words import since, span
+    from controller.cli.words import share, since, span
     from controller.model.instance import Decision
     from controller.model.reasons import Reason
 
@@ -198,8 +198,11 @@ def _machine(known: "Books", cases: "Cases", machine: int, form: str) -> None:
     for held in known.ledger.backoffs():
         if (held.scope, held.key) == ("machine", str(machine)) and held.until > known.now:
             _say(f"Nothing is rented there for {span(held.until - known.now)} more: {held.reason}, {held.detail}.")
-    for shape in {story.instance.shape for story in stories if story.verdict.decision is Decision.REJECTED}:
-        _say(f"No {shape} is rented there now. {_meaning(Reason.KNOWN_SLOW)}")
+    for found in (each for each in cases.machines() if each.id == machine and each.verdict.p_good is not None):
+        worth = f"{found.verdict.decision}, with a P(good) of {share(found.verdict.p_good)}"
+        _say(f"Rented anew, its best {found.shape} would be {worth}: get machines shows that. Below: each as rented.")
+        if found.verdict.decision is Decision.REJECTED:
+            _say(f"No {found.shape} is rented there now. {_meaning(Reason.KNOWN_SLOW)}")
     for story in stories:
         instance = story.instance
         when = f"now {instance.phase}" if instance.billable else f"gone for {since(instance.ended_at, known.now)}"

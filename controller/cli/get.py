@@ -22,6 +22,10 @@ def command(kind: str, name: str | None, *, everything: bool, form: str, ledger:
 
     Reads the ledger alone, whether or not a controller is running. An
     instance's name is its id on vast.ai, a machine's its machine_id.
+
+    RATE, P(GOOD) and the decision of a machine are what its best GPUs are
+    worth to rent anew, with nothing of ours beside them: an instance on it may
+    be thought of otherwise.
     """
     from controller.cli import measured, records
     from controller.cli.books import books, unknown

@@ -8,7 +8,7 @@ from controller.model.instance import Run
 
 
 def machine(found: Machine, now: float) -> Row:
-    """A machine."""
+    """A machine: what it is worth to rent anew, by its best GPUs, with nothing of ours beside them."""
     verdict = found.verdict
     held = NOTHING
     if found.held_for is not None:
@@ -22,7 +22,7 @@ def machine(found: Machine, now: float) -> Row:
         "LAST": since(found.last, now),
         "QUARANTINED": held,
     }
-    more = {"DECISION": str(verdict.decision), "VERDICT": verdict.line or NOTHING}
+    more = {"RENTED ANEW": str(verdict.decision), "VERDICT": verdict.line or NOTHING}
     record = {
         "name": str(found.id),
         "machineId": found.id,

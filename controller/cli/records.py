@@ -116,7 +116,7 @@ def instance(record: Instance, thought: InstanceStatus, now: float, *, beside: i
         "BESIDE": str(beside),
         "SHARE": share(record.gpu_fraction),
         "BETWEEN": f"{rate(thought.low)}-{rate(thought.high)}" if thought.low is not None else NOTHING,
-        "DECISION": str(thought.decision),
+        "DECISION": str(thought.decision) if record.billable else NOTHING,
         "READ": read(record, now),
         "COST": money(cost(record, now)),
         "REASON": str(record.reason),
@@ -126,9 +126,11 @@ def instance(record: Instance, thought: InstanceStatus, now: float, *, beside: i
 
 
 def instance_of(known: "Books", record: Instance) -> Row:
-    """An instance, with what the ledger knows beside it."""
-    beside = known.company.get(record.nonce, 0)
-    return instance(record, known.thought(record), known.now, beside=beside)
+    """An instance, with what the ledger knows beside it; of one that is gone, only that it was measured."""
+    thought, beside = known.thought(record), known.company.get(record.nonce, 0)
+    if not record.billable:
+        thought = thought.model_copy(update={"runs": known.rated[record.nonce]})
+    return instance(record, thought, known.now, beside=beside)
 
 
 def read(record: Instance, now: float) -> str:
@@ -176,7 +178,7 @@ def instance_record(record: Instance, thought: InstanceStatus, now: float, *, be
 
 def _thought_record(thought: InstanceStatus, record: Instance) -> dict[str, object]:
     return {
-        "decision": str(thought.decision),
+        "decision": str(thought.decision) if record.billable else None,
         "pGood": thought.p_good,
         "rate": thought.rate,
         "low": thought.low,

@@ -58,7 +58,7 @@ def tell(story: Story, now: float) -> None:
 def record(story: Story, now: float) -> dict[str, object]:
     """A story for programs. Rates in the fleet's unit, money in USD, times as ISO 8601."""
     verdict, instance = story.verdict, story.instance
-    weighed = {run.id for run in story.weighed}
+    weighed, alive = {run.id for run in story.weighed}, instance.billable
     costs = {way: {"hours": h, "usd": round(h * usd(instance.price), 4)} for way, h in _spent(story).items()}
     return {
         "name": records.name_of(instance),
@@ -77,8 +77,8 @@ def record(story: Story, now: float) -> dict[str, object]:
         "machinesOfItsKind": _prior_record(story),
         "costs": costs or None,
         "decision": str(verdict.decision),
-        "verdict": verdict.line,
-        "nextRunAt": iso(verdict.next_run_at),
+        "verdict": verdict.line if alive else verdict.line.partition("; next:")[0],
+        "nextRunAt": iso(verdict.next_run_at) if alive else None,
         "ifNextRunShows": [
             {"from": band.low, "below": band.high, "decision": str(band.decision)} for band in story.outlook(now)
         ],

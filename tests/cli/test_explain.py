@@ -175,8 +175,32 @@ def test_a_machine(pair: Instance, ledger: Ledger, capsys: pytest.CaptureFixture
     assert "last rented as 4101, now Admitted" in text
     assert f"last rented as {gone.instance_id}, gone for 1h00m" in text
     assert "Rejected" in text
+    assert max(map(len, text.splitlines())) <= 80, text
+
+
+def test_a_machine_and_what_works_on_it(pair: Instance, ledger: Ledger, capsys: pytest.CaptureFixture[str]):
+    """A machine is worth to rent anew what its best card is, had it to itself: said apart from what is rented there."""
+    slow = rented(2, machine_id=71)
+    put(ledger, slow, measured(slow, 48.0, 30.0), measured(slow, 47.0, 20.0))
+    text = told(capsys, "machine", "71")
+    assert "Rented anew, its best RTX 4090 x1 would be Challenged" in text
+    assert "KnownSlow" not in text
+    run(["get", "machines", "71", "-o", "wide"])
+    titles, row = capsys.readouterr().out.splitlines()
+    assert row[titles.index("RENTED ANEW") :].split()[0] == "Challenged"
+
+
+def test_a_machine_that_nothing_is_on(ledger: Ledger, capsys: pytest.CaptureFixture[str]):
+    """Of a machine that is not rented no next run is told, which nobody will make; a slow one is said to be left."""
+    gone = rented(2, phase=Phase.GONE, ended_at=NOW - HOUR_S)
+    put(ledger, gone, *(measured(gone, rate, ago) for rate, ago in ((48.0, 30.0), (47.0, 20.0), (47.5, 10.0))))
+    text = told(capsys, "machine", "72")
+    assert "next run" not in text
     assert "KnownSlow means" in text
     assert max(map(len, text.splitlines())) <= 80, text
+    found = record(capsys, "machine", "72")
+    assert (found["nextRunAt"], found["ifNextRunShows"]) == (None, [])
+    assert "next:" not in str(found["verdict"])
 
 
 def test_while_nothing_is_replaced(pair: Instance, ledger: Ledger, capsys: pytest.CaptureFixture[str]):

@@ -2,6 +2,7 @@ import json
 import os
 import pty
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,25 @@ def test_what_is_thought_of_an_instance_for_programs(ledger: Path, capsys: pytes
     assert item["costs"]["replace"] == {"hours": 7.5, "usd": 2.25}
     assert item["neighbours"] == 0
     assert (item["readAt"], item["readFault"]) == ("2027-01-15T07:50:00Z", "no line with a rate")
+
+
+def test_an_instance_that_is_gone(ledger: Path, capsys: pytest.CaptureFixture[str]):
+    """Of an instance that is gone the runs that gave a rate are counted, and nothing is decided any more."""
+    made = Ledger.open(ledger)
+    (alive,), (run1,) = made.instances(), made.runs()
+    made.put(replace(alive, nonce="old", instance_id=4099, phase=Phase.GONE, ended_at=NOW - 60))
+    for number, rate in ((2, 61.0), (3, None), (4, 46.0)):
+        made.add_run(replace(run1, id=f"run{number}", nonce="old", rate=rate))
+    made.close()
+    assert run(["get", "instances", "--all", "-o", "wide"]) == 0
+    titles, *rows = capsys.readouterr().out.splitlines()
+    cells = {row.split()[0]: row for row in rows}
+    assert cells["4099"][titles.index("RUNS") :].split()[0] == "2"
+    assert cells["4099"][titles.index("DECISION") :].split()[0] == "-"
+    assert cells["4100"][titles.index("RUNS") :].split()[0] == "1"
+    run(["get", "instances", "4099", "-o", "json"])
+    (item,) = json.loads(capsys.readouterr().out)["items"]
+    assert (item["runs"], item["decision"]) == (2, None)
 
 
 def test_what_finding_one_more_costs(ledger: Path, capsys: pytest.CaptureFixture[str]):
