@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from controller.loop.passes import Intended
     from controller.model.actions import Action, Rent
     from controller.model.fleet import Fleet
+    from controller.model.status import Market
     from controller.runtime.settings import Settings
 
 PENDING = 2
@@ -61,8 +62,7 @@ def record(one: "Intended") -> dict[str, object]:
     """A fleet's plan for programs. Money in USD an hour, rates in the benchmark's unit."""
     from controller.model.money import usd
 
-    facts, plan = one.facts, one.plan
-    market = one.market
+    facts, plan, market = one.facts, one.plan, _market(one)
     return {
         "fleet": facts.name,
         "held": len(facts.working),
@@ -132,6 +132,12 @@ def _after(one: "Intended") -> dict[str, float | int | None]:
     }
 
 
+def _market(one: "Intended") -> "Market | None":
+    """What the market has; None where it was not searched, since nothing of any shape may be rented."""
+    asked = any(one.plan.wanted.asks_for(shape.key) for shape in _fleet(one).spec.shapes)
+    return one.market if asked else None
+
+
 def _fleet(one: "Intended") -> "Fleet":
     assert one.facts.fleet is not None  # noqa: S101 - a plan is asked for manifests
     return one.facts.fleet
@@ -197,12 +203,15 @@ def _show_rentals(one: "Intended", unit: str) -> None:
 def _show_market(one: "Intended") -> None:
     from controller.model.reasons import EXPLANATIONS
 
-    plan, market = one.plan, one.market
+    plan, market = one.plan, _market(one)
     if plan.blocked is not None:
         print(f"\nBlocked: {plan.blocked}: {plan.blocked_why}")
     if market is None:
+        if one.market is not None:
+            print("\nMarket: not searched, for no shape may have more instances now")
         return
-    print(f"\nMarket: {market.matching} of {market.matching + sum(market.rejected.values())} offers match")
+    offers = market.matching + sum(market.rejected.values())
+    print(f"\nMarket: {market.matching} of {offers} offers match" if offers else "\nMarket: no offer of such a GPU")
     funnel = sorted(market.rejected.items(), key=lambda item: (-item[1], item[0]))
     if funnel:
         rows = [

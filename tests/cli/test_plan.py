@@ -1,7 +1,15 @@
 import fcntl
 import json
 
+import pytest
+
+from controller.cli.plan import _show, record
+from controller.loop.passes import Intended
+from controller.model.reasons import Reason
+from controller.model.status import Market
+from controller.plan.fleet import plan
 from tests.cli.conftest import Shell, manifest
+from tests.plan.conftest import facts, fleet
 
 
 def test_changes_are_pending(emulated: Shell):
@@ -48,3 +56,22 @@ def test_what_is_wrong_exits_with_one(emulated: Shell):
     assert "AuthFailed" in refused.stdout
     assert "Nothing to do" not in refused.stdout
     assert "SECRET-wrong-key" not in refused.stdout + refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("most", "market", "said"),
+    [
+        (0, Market(at=1.0), "Market: not searched, for no shape may have more instances now"),
+        (4, Market(at=1.0), "Market: no offer of such a GPU"),
+        (4, Market(at=1.0, rejected={Reason.DISK: 3}), "Market: 0 of 3 offers match"),
+    ],
+)
+def test_a_market_without_offers(most: int, market: Market, said: str, capsys: pytest.CaptureFixture[str]):
+    """A market that was not needed is told apart from one that has nothing, and from one of which nothing fits."""
+    shape = {"gpu": "RTX 4090", "minRate": 50, "maxInstances": most}
+    seen = facts(fleet=fleet(shapes=(shape,)))
+    planned = plan(seen)
+    one = Intended(facts=seen, plan=planned, actions=planned.actions, market=market, faults=())
+    _show(one)
+    assert said in capsys.readouterr().out.splitlines()
+    assert (record(one)["market"] is None) is (most == 0)
