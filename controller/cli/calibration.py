@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from controller.cli import options
-from controller.cli.output import show_record, table
+from controller.cli.output import say, show_record, table
 
 if TYPE_CHECKING:
     from controller.judge.calibration import Band, Calibration
@@ -37,8 +37,9 @@ def command(fleet: str | None, *, form: str, ledger: Path | None) -> None:
         show_record(_record(found), form)
         return
     table([_cells(band) for band in found.bands])
-    print(f"\n{found.verdict}.")
-    print(f"{found.left_out} of {found.machines} machines with such a P are left out: not known well enough yet.")
+    print()
+    say(f"{found.verdict}.")
+    say(f"{found.left_out} of {found.machines} machines with such a P are left out: not known well enough yet.")
 
 
 def _cells(band: "Band") -> dict[str, str]:

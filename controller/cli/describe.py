@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from controller.cli import options
-from controller.cli.output import show_record, table
+from controller.cli.output import say, show_record, table
 from controller.cli.words import (
     MEANS,
     NOTHING,
@@ -118,9 +118,9 @@ def _shapes(status: "FleetStatus") -> None:
     _section(f"Shapes, in {status.unit}", rows)
     for shape in status.shapes:
         if shape.search_hours is not None:
-            print(f"  {one_more(shape)}")
+            say(f"  {one_more(shape)}", hang=4)
         if shape.out_of_reach:
-            print(f"  {shape.key} is out of reach: {shape.out_of_reach}.")
+            say(f"  {shape.key} is out of reach: {shape.out_of_reach}.", hang=4)
 
 
 def one_more(shape: "ShapeStatus") -> str:
@@ -228,7 +228,7 @@ def _concerns(said: "Event", instance: "Instance") -> bool:
 def _facts(facts: Mapping[str, str]) -> None:
     for title, text in facts.items():
         if text:
-            click.echo(f"{title + ':':<{WIDTH}} {text}")
+            say(f"{title + ':':<{WIDTH}} {text}", hang=WIDTH + 1)
 
 
 def _rows(titles: str, rows: Sequence[Sequence[str]]) -> list[dict[str, str]]:

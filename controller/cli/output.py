@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -44,6 +46,14 @@ def show_record(record: object, form: str) -> None:
         print(dump_yaml(record), end="")
     else:
         print(json.dumps(record, indent=2, ensure_ascii=False))
+
+
+def say(text: str, *, hang: int = 2) -> None:
+    """Print a line; what does not fit a terminal goes on below, so many columns in. In a pipe it stays one line."""
+    if sys.stdout.isatty():
+        wide, indent = shutil.get_terminal_size().columns, " " * hang
+        text = textwrap.fill(text, wide, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
+    print(text)
 
 
 def table(cells: Sequence[Mapping[str, str]], *, indent: int = 0) -> None:

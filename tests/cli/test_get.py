@@ -234,3 +234,24 @@ def test_on_a_terminal(no_color: str, coloured: bool, ledger: Path, shell: Shell
     os.close(ours)
     assert "provers" in said
     assert ("\x1b[" in said) is coloured
+
+
+@pytest.mark.parametrize("command", ["describe fleet provers", "describe instance 4100", "calibration", "events"])
+def test_on_a_narrow_terminal(
+    command: str, ledger: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """On a terminal long lines go on below and lose no word; in a pipe each is one line."""
+    made = Ledger.open(ledger)
+    long = "P(rate >= 59) = 0.05 after 2 runs (1.7 independent); cost in h of rent: keep 16.9, measure 6.9, replace 6.9"
+    made.add_event(Event(at=NOW, fleet="provers", about="4100", kind="Normal", reason=Reason.RENTED, message=long))
+    made.close()
+    assert run(command.split()) == 0
+    whole = capsys.readouterr().out
+    assert max(map(len, whole.splitlines())) > 80
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert run(command.split()) == 0
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert sorted(shown.split()) == sorted(whole.split())
