@@ -240,7 +240,8 @@ WrongGpu: The offer has another GPU model or count than the shape. Others are lo
 Region: The offer is elsewhere, or does not say where. Add to spec.regions to allow it.
 Reliability: The machine is less reliable than asked. Lower require.reliability to allow it.
 Unverified: vast.ai has not verified the machine. Set require.verified: false to allow it.
-Memory: The offer has less memory than asked. Lower require.ramGiB to allow it.
+Memory: The offer has less memory than asked, or one piece of work ran out of as much before. Lower require.ramGiB if it
+  asks for too much; where work ran out, raise it, or let the work need less.
 Disk: The machine has less free disk than asked. Lower require.diskGiB to allow it.
 Cuda: The machine's driver is too old for the CUDA version asked. Lower require.cuda to allow it.
 Network: The machine's download is slower than asked. Lower require.downMbps to allow it.

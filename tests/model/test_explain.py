@@ -55,3 +55,10 @@ def test_every_reason_is_explained(reason: Reason) -> None:
     assert text.endswith(".")
     assert 20 < len(text) < 250
     assert list(EXPLANATIONS.values()).count(text) == 1
+
+
+def test_what_ran_out_of_memory_is_not_to_ask_for_less() -> None:
+    """Of an offer that is turned away because work ran out of as much memory, nobody is told to ask for less."""
+    what, remedy = EXPLANATIONS[Reason.MEMORY].split(". ")
+    assert what.endswith("or one piece of work ran out of as much before")
+    assert "where work ran out, raise it, or let the work need less" in remedy
