@@ -209,6 +209,11 @@ class Ledger:
         )
         self._execute(sql, (fleet, status))
 
+    def status(self, fleet: str) -> str | None:
+        """A fleet's status, as JSON text, None before the first."""
+        rows = self._execute("SELECT status FROM fleets WHERE name = ?", (fleet,))
+        return str(rows[0][0]) if rows else None
+
     def statuses(self) -> dict[str, str]:
         """Each known fleet's status, as JSON text."""
         return dict(self._execute("SELECT name, status FROM fleets ORDER BY name"))
@@ -220,6 +225,10 @@ class Ledger:
             "ON CONFLICT (name) DO UPDATE SET deleting = excluded.deleting"
         )
         self._execute(sql, (fleet, deleting))
+
+    def discarded(self) -> frozenset[str]:
+        """None: records are not to be taken away one by one."""
+        return frozenset()
 
     def deleting(self) -> frozenset[str]:
         """The fleets that are to be torn down."""

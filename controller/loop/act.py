@@ -212,7 +212,6 @@ class Acts:
         env = await self._secrets(fleet)
         intent = self._intent(rent, fleet)
         self._ledger.put(intent)
-        await self._ledger.secure(intent.nonce)
         request = CreateRequest(
             offer_id=rent.offer.id,
             image=fleet.spec.instance.image,
@@ -222,6 +221,7 @@ class Acts:
             on_start=fleet.spec.instance.on_start,
         )
         try:
+            await self._ledger.secure(intent.nonce)
             created = await self._provider.create(request)
         except Fault as fault:
             self._not_rented(intent, fault)
@@ -289,7 +289,7 @@ class Acts:
         self._ledger.add_event(said)
 
 
-EXPECTED = frozenset({Reason.SURPLUS, Reason.DELETED, Reason.OUTDATED, Reason.CONTRACT_ENDING})
+EXPECTED = frozenset({Reason.SURPLUS, Reason.DELETED, Reason.OBJECT_DELETED, Reason.OUTDATED, Reason.CONTRACT_ENDING})
 
 
 def _kind(reason: Reason) -> str:

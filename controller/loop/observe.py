@@ -43,12 +43,22 @@ class Observer:
         self._clock = clock
         self._owner = owner
         self._limits = limits
+        self._seen: tuple[float, Observation] | None = None
         self._known: dict[str, tuple[object, Weighed]] = {}
         self._grouped: tuple[tuple[Run, ...], dict[Kind, tuple[Run, ...]]] = (), {}
         self._account = AccountWatch(provider=provider, ledger=ledger, clock=clock)
 
-    async def look(self, fleets: Sequence[Fleet]) -> Observation:
-        """List once for all fleets. Raises nothing of the provider's: a fault is an observation."""
+    async def look(self, fleets: Sequence[Fleet], *, max_age: float = 0.0) -> Observation:
+        """List once for all fleets, unless what was seen last is younger than `max_age` seconds.
+
+        Raises nothing of the provider's: a fault is an observation.
+        """
+        if self._seen is None or self._clock.now() - self._seen[0] >= max_age:
+            at = self._clock.now()
+            self._seen = at, await self._look(fleets)
+        return self._seen[1]
+
+    async def _look(self, fleets: Sequence[Fleet]) -> Observation:
         try:
             hourly = await self._account.look()
             listing = await self._provider.list()
@@ -100,6 +110,7 @@ class Observer:
             credit=self._account.credit,
             spend=self._ledger.spend(),
             deleting=name in self._ledger.deleting(),
+            discarded=self._ledger.discarded(),
         )
         if fleet is None:
             return facts
@@ -289,7 +300,7 @@ def _held_against(facts: Facts, shape: str) -> Callable[[Offer], Reason | None]:
             return Reason.KNOWN_SLOW
         here = facts.ran_out_here.get((offer.machine_id, shape), ())
         if (offer.ram_gib is not None and offer.ram_gib <= too_small) or any(width <= 1 for _, width in here):
-            return Reason.MEMORY
+            return Reason.OUT_OF_MEMORY
         blocked = facts.blocked("machine", str(offer.machine_id)) or facts.blocked("offer", str(offer.id))
         return Reason.BACKING_OFF if resting or blocked is not None else None
 

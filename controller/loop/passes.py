@@ -8,12 +8,13 @@ passes jobs run on the instances; a pass begins when one ends, when something is
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from controller.loop.act import Acts, Done
 from controller.loop.jobs import Jobs
 from controller.loop.observe import Observation, Observer
+from controller.loop.pace import Pace
 from controller.loop.ports import Clock, Hosts, Ledger, Provider, Secrets
 from controller.model.actions import Action, Rent
 from controller.model.faults import Fault
@@ -30,15 +31,6 @@ from controller.report.conditions import Found
 from controller.report.fleet import failed, first, news, status
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """Seconds between passes."""
-
-    active: float = 15.0  # while something is on its way
-    steady: float = 60.0  # while all is well
-    retry: float = 300.0  # the longest wait while vast.ai fails or the market has nothing; it doubles from `active`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,16 +77,26 @@ class Loop:
             limits=self._limits,
         )
         self._idle_passes = 0
+        self.woken: set[str] = set()  # the fleets of which a job has ended; to be cleared by whoever passes over them
         self._recovered = False
+        self.listed = False  # whether the last pass had a listing to go by
 
-    async def once(self, fleets: Sequence[Fleet]) -> tuple[FleetStatus, ...]:
-        """One pass over the given fleets, and over what the ledger still has to finish. Returns each fleet's status."""
+    async def once(
+        self, fleets: Sequence[Fleet], *, only: Collection[str] | None = None, max_age: float = 0.0
+    ) -> tuple[FleetStatus, ...]:
+        """One pass over the given fleets, and over what the ledger still has to finish. Returns each fleet's status.
+
+        `only`: pass over the fleets of these names alone. `max_age`: seconds that the listing may be old.
+        """
         self._recover()
         self._introduce(fleets)
-        seen = await self._observer.look(fleets)
+        seen = await self._observer.look(fleets, max_age=max_age)
+        self.listed = seen.listing is not None
         by_name = {fleet.name: fleet for fleet in fleets}
-        names = sorted({*by_name, *self._ledger.deleting(), *(i.fleet for i in self._ledger.instances())})
-        statuses = [await self._pass_apart(name, by_name.get(name), seen) for name in names]
+        names = only
+        if names is None:
+            names = {*by_name, *self._ledger.deleting(), *(i.fleet for i in self._ledger.instances())}
+        statuses = [await self._pass_apart(name, by_name.get(name), seen) for name in sorted(names)]
         moving = any(said.pending or said.leaving for said in statuses)
         waiting = not moving and not all(said.ready for said in statuses)
         self._idle_passes = self._idle_passes + 1 if seen.listing is None or waiting else 0
@@ -138,15 +140,14 @@ class Loop:
 
     def _introduce(self, fleets: Sequence[Fleet]) -> None:
         """Give every new fleet a status before anything slow."""
-        known = self._ledger.statuses()
         for fleet in fleets:
-            if known.get(fleet.name, "{}") == "{}":
+            if self._ledger.status(fleet.name) in {None, "{}"}:
                 said = first(fleet, now=self._clock.now())
                 self._ledger.put_status(fleet.name, said.model_dump_json(by_alias=True))
 
     def _before(self, name: str) -> FleetStatus | None:
-        text = self._ledger.statuses().get(name, "{}")
-        return FleetStatus.model_validate_json(text) if text != "{}" else None
+        text = self._ledger.status(name)
+        return FleetStatus.model_validate_json(text) if text not in {None, "{}"} else None
 
     async def _pass_over(self, name: str, fleet: Fleet | None, seen: Observation) -> FleetStatus:
         intended = await self._intend(name, fleet, seen, always_search=False)
@@ -230,6 +231,7 @@ class Loop:
         instance = self._ledger.instance(nonce)
         if instance is None or not instance.billable:
             return
+        self.woken.add(instance.fleet)
         note = after_job(instance, end, now=self._clock.now(), limits=self._limits)
         self._ledger.put(note.instance)
         for scope, key in note.cleared:

@@ -136,11 +136,17 @@ class Ledger(Protocol):
     def put_status(self, fleet: str, status: str) -> None:
         """Keep a fleet's status, as JSON text."""
 
+    def status(self, fleet: str) -> str | None:
+        """A fleet's status, as JSON text, None before the first."""
+
     def statuses(self) -> dict[str, str]:
         """Each fleet's status, as JSON text."""
 
     def set_deleting(self, fleet: str, *, deleting: bool) -> None:
         """Note that a fleet is to be torn down, or no longer."""
+
+    def discarded(self) -> AbstractSet[str]:
+        """The nonces of instances whose records somebody asked to be taken away: they are to go."""
 
     def deleting(self) -> frozenset[str]:
         """The fleets to be torn down."""

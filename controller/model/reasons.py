@@ -43,6 +43,12 @@ class Reason(StrEnum):
     LEDGER_UNUSABLE = "LedgerUnusable"
     ACCOUNT_CHANGED = "AccountChanged"
     ENV_UNRESOLVED = "EnvUnresolved"
+    # the cluster
+    CLUSTER_UNAVAILABLE = "ClusterUnavailable"
+    CLUSTER_REFUSED = "ClusterRefused"
+    NOT_LEADING = "NotLeading"
+    INVALID_SPEC = "InvalidSpec"
+    OBJECT_DELETED = "ObjectDeleted"
     # renting
     OFFER_GONE = "OfferGone"
     CREATE_UNCLEAR = "CreateUnclear"
@@ -169,6 +175,14 @@ LedgerUnusable: The ledger is missing, locked, damaged or of a newer version, an
 AccountChanged: The API key is of another account than the one in the ledger. Use the old key, or another ledger.
 EnvUnresolved: A variable or file that envFrom names is missing or unfit. Set it where vastfleet runs, or mend
   envFrom.
+ClusterUnavailable: The Kubernetes API server could not be reached or failed to answer. Nothing is rented that cannot be
+  written down; it is tried again.
+ClusterRefused: The Kubernetes API server refused what was to be written. Read the message; if it speaks of permission,
+  apply the RBAC rules of deploy/ again.
+NotLeading: Another replica of the operator leads, or this one lost its lease: it rents and destroys nothing.
+InvalidSpec: The Fleet's spec passed the cluster's schema and is wrong all the same. Mend what the message names; until
+  then the last good spec is held.
+ObjectDeleted: The Instance object was deleted, so its instance is destroyed, and replaced if the target needs it.
 OfferGone: Somebody else took the offer, or it was withdrawn. The next one is tried.
 CreateUnclear: The answer to a rental was lost, so it may exist; it counts against the budget until its label tells.
   Wait.

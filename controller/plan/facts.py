@@ -48,6 +48,7 @@ class Facts:
     credit: MicroUsd | None = None
     spend: MicroUsd = 0  # an hour, of all our fleets together
     deleting: bool = False
+    discarded: AbstractSet[str] = frozenset()  # nonces of those whose records somebody asked to be taken away
     workload: str = field(init=False)  # fingerprint of what the manifest asks for now
 
     def __post_init__(self) -> None:

@@ -32,11 +32,19 @@ def next_step(instance: Instance, facts: Facts) -> Action | None:
     row = facts.seen.get(instance.nonce)
     if row is None:
         return _absent(instance, facts)
-    if facts.fleet is None and not facts.deleting and instance.phase is not Phase.RELEASING:
-        return None  # nobody asked for this fleet: what runs is left to run
-    if facts.deleting and instance.phase is not Phase.RELEASING:
-        return Release(instance=instance, reason=Reason.DELETED, why="its fleet is being deleted")
+    if instance.phase is not Phase.RELEASING:
+        if facts.deleting or instance.nonce in facts.discarded:
+            return _unwanted(instance, facts)
+        if facts.fleet is None:
+            return None  # nobody asked for this fleet: what runs is left to run
     return STEPS[instance.phase](instance, row, facts)
+
+
+def _unwanted(instance: Instance, facts: Facts) -> Release:
+    """Somebody deleted its fleet, or its record alone."""
+    if facts.deleting:
+        return Release(instance=instance, reason=Reason.DELETED, why="its fleet is being deleted")
+    return Release(instance=instance, reason=Reason.OBJECT_DELETED, why="its Instance object was deleted")
 
 
 def _absent(instance: Instance, facts: Facts) -> Action | None:

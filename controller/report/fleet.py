@@ -3,6 +3,8 @@
 Called at the end of each pass, with the status of the pass before.
 """
 
+from pydantic import ValidationError
+
 from controller.model.actions import Action, Begin, Confirm, Destroy, Note, Release, Rent, Resume
 from controller.model.fleet import Fleet, Shape
 from controller.model.instance import Event, Instance, Phase
@@ -60,6 +62,20 @@ def first(fleet: Fleet, *, now: float) -> FleetStatus:
     )
     trying = ready.model_copy(update={"type": "Reconciling", "status": "True"})
     return said.model_copy(update={"conditions": (ready, trying)})
+
+
+def invalid(before: FleetStatus | None, name: str, why: ValidationError, *, now: float) -> FleetStatus:
+    """The status of a fleet whose spec is wrong: stalled, until somebody mends it."""
+    said = before or FleetStatus(fleet=name, created_at=now)
+    wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in why.errors(include_input=False))
+    since = said.condition("Stalled")
+    at = since.last_transition_time if since is not None else now
+    stalled = Condition(
+        type="Stalled", status="True", reason=Reason.INVALID_SPEC, message=wrong, last_transition_time=at
+    )
+    ready = stalled.model_copy(update={"type": "Ready", "status": "False"})
+    rest = tuple(c for c in said.conditions if c.type not in {"Ready", "Reconciling", "Stalled"})
+    return said.model_copy(update={"conditions": (ready, stalled, *rest)})
 
 
 def failed(before: FleetStatus | None, name: str, *, now: float) -> FleetStatus:

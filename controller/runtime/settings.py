@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from controller.loop.passes import Pace
+from controller.loop.pace import Pace
 from controller.model.faults import Misconfigured
 from controller.model.labels import OWNER
 from controller.model.reasons import Reason

@@ -20,7 +20,8 @@ from controller.emulator.host import ConnectionLost
 from controller.emulator.scenario import Scenario
 from controller.emulator.server import Emulator
 from controller.ledger.sqlite import Ledger
-from controller.loop.passes import Loop, Pace
+from controller.loop.pace import Pace
+from controller.loop.passes import Loop
 from controller.model.faults import Retry
 from controller.model.fleet import Fleet
 from controller.model.manifest import load_text

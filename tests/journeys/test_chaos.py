@@ -20,7 +20,7 @@ from controller.emulator.faults import CATALOGUE
 from controller.emulator.market import Slot
 from controller.emulator.world import World
 from controller.ledger.sqlite import Ledger
-from controller.loop.passes import Pace
+from controller.loop.pace import Pace
 from controller.model import labels
 from controller.model.fleet import Fleet
 from controller.model.manifest import load_text

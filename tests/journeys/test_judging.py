@@ -12,7 +12,7 @@ import pytest
 from controller.emulator.chance import lognormal, stream
 from controller.emulator.trouble import HostTrouble
 from controller.ledger.sqlite import Ledger
-from controller.loop.passes import Pace
+from controller.loop.pace import Pace
 from controller.model.fleet import Fleet
 from controller.model.instance import Decision, Instance, Phase, Run, RunKind
 from controller.model.reasons import Reason

@@ -7,7 +7,7 @@ from pathlib import Path
 import looptime
 import pytest
 
-from controller.loop.passes import Pace
+from controller.loop.pace import Pace
 from controller.model.instance import Phase
 from tests.journeys.stage import CUZK, ORIGIN, fleet, stage
 

@@ -193,6 +193,6 @@ async def test_a_machine_without_room_is_not_rented_again(observer, room):
     found = facts(instance(1), ran_out={SHAPE: ((64.0, 1),)}, ran_out_here={(3, SHAPE): ((16.0, 0), (190.0, 5))})
     candidates, market = await observer.market(found, plan(found))
     assert [c.offer.id for c in candidates] == [2]
-    assert market.rejected == {Reason.MEMORY: 2}
+    assert market.rejected == {Reason.OUT_OF_MEMORY: 2}
     third = instance(3, machine_id=3)
     assert found.widths_out_of(third) == ((64.0, 1), (190.0, 5))
