@@ -75,7 +75,7 @@ class Stage:
 
 async def _demo(speed: float) -> int:
     from controller.emulator import Emulator, ScaledClock, Scenario
-    from controller.loop.passes import Pace
+    from controller.loop.pace import Pace
     from controller.runtime.clock import Clock
     from controller.runtime.settings import Settings
     from controller.source.files import load_paths
