@@ -16,7 +16,9 @@ class Window(Section):
         "Required."
     )
     duration_minutes: Minutes = Field(description="How long it stays open, in minutes. Required.")
-    time_zone: str = Field("UTC", description="IANA name of the cron fields' time zone. Default UTC.")
+    time_zone: Annotated[str, Field(max_length=64)] = Field(
+        "UTC", description="IANA name of the cron fields' time zone. Default UTC."
+    )
 
     @field_validator("cron")
     @classmethod

@@ -21,6 +21,8 @@ def resolve_env(instance: InstanceSpec, environ: Mapping[str, str], read_text: C
                 env[source.variable] = environ[source.variable]
             elif source.file is not None:
                 env |= _lines(source.file, read_text(source.file))
+            elif source.secret_ref is not None:
+                wrong.append(f"secret {source.secret_ref.name} is to be had only in a cluster")
         except KeyError:
             wrong.append(f"variable {source.variable} is not set")
         except OSError as error:

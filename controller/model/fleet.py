@@ -91,7 +91,9 @@ class FleetSpec(Section):
     budget_per_hour: Dollars = Field(
         description="Hard cap, USD an hour, over everything billed or possibly billed for this fleet. Required."
     )
-    shapes: tuple[Shape, ...] = Field(description="What may be rented, in any mix that fits. Required, at least one.")
+    shapes: Annotated[tuple[Shape, ...], Field(max_length=50)] = Field(
+        description="What may be rented, in any mix that fits. Required, at least one."
+    )
     regions: tuple[str, ...] = Field(
         (),
         description="Where: ISO 3166-1 country codes, or the groups AF (Africa), AS (Asia), EU (Europe, not only the "

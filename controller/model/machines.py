@@ -58,10 +58,10 @@ class Pin(Section):
 class Machines(Section):
     """Single machines to avoid or to prefer, whatever was measured of them."""
 
-    avoid: Annotated[tuple[Pin, ...], Field(max_length=1000)] = Field(
+    avoid: Annotated[tuple[Pin, ...], Field(max_length=250)] = Field(
         (), description="Machines on which nothing is rented, and what runs is replaced. Default: none."
     )
-    prefer: Annotated[tuple[Pin, ...], Field(max_length=1000)] = Field(
+    prefer: Annotated[tuple[Pin, ...], Field(max_length=250)] = Field(
         (),
         description="Machines whose offers are taken first where they meet every condition, until something of ours is "
         "on them. Default: none.",

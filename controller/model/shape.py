@@ -13,7 +13,7 @@ from controller.model.section import Count, Dollars, Number, Section, Share, Swi
 class Shape(Section):
     """A GPU model and count, with the rate an instance of it must reach."""
 
-    gpu: str = Field(
+    gpu: Annotated[str, Field(max_length=64)] = Field(
         description="GPU model in vast.ai's spelling, such as RTX 4090; RTX_4090 and rtx4090 mean the same. Required."
     )
     gpu_count: Annotated[int, Field(strict=True, ge=1, le=64)] = Field(

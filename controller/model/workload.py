@@ -20,21 +20,25 @@ _Pattern = Annotated[str, Field(max_length=1000)]
 class SecretRef(Section):
     """A Secret in the cluster."""
 
-    name: str = Field(description="Name of the Secret, in the fleet's namespace. Required.")
+    name: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)] = Field(
+        description="Name of the Secret, in the fleet's namespace. Required."
+    )
 
 
 class EnvSource(Section):
     """One place to take environment variables from; exactly one of the fields is set."""
 
     variable: str | None = Field(
-        None, description="Name of a variable in the controller's own environment. Left out: a file says it."
+        None,
+        description="Name of a variable in the controller's own environment; not in a cluster. Left out: none.",
     )
     file: str | None = Field(
         None,
-        description="File of NAME=value lines, by its path from the working directory. Left out: a variable says it.",
+        description="File of NAME=value lines, by its path from the working directory; not in a cluster. "
+        "Left out: none.",
     )
     secret_ref: SecretRef | None = Field(
-        None, description="A Secret in the cluster, all its keys. Left out: none. Not yet supported."
+        None, description="A Secret in the fleet's namespace, all its keys; only in a cluster. Left out: none."
     )
 
     @field_validator("variable")
@@ -44,17 +48,10 @@ class EnvSource(Section):
             raise ValueError("must be a variable's name: letters, digits and _, not starting with a digit")
         return variable
 
-    @field_validator("secret_ref")
-    @classmethod
-    def _not_yet(cls, secret_ref: SecretRef | None) -> SecretRef | None:
-        if secret_ref is not None:
-            raise ValueError("not yet supported; use {variable: NAME} or {file: path}")
-        return secret_ref
-
     @model_validator(mode="after")
     def _one(self) -> Self:
-        if (self.variable is None) == (self.file is None):
-            raise ValueError("must have exactly one of variable and file")
+        if [self.variable, self.file, self.secret_ref].count(None) != 2:  # noqa: PLR2004 - all but one
+            raise ValueError("must have exactly one of variable, file and secretRef")
         return self
 
 
@@ -79,13 +76,14 @@ class InstanceSpec(Section):
     image: Annotated[str, Field(pattern=r"^[A-Za-z0-9][^\s]*$", max_length=1024)] = Field(
         description="Container image, such as example/prover:1.4. Required."
     )
-    env: dict[str, SecretStr] = Field(
+    env: Annotated[dict[str, SecretStr], Field(max_length=1000)] = Field(
         default_factory=dict,
         description="Environment variables, name to text; values are shown nowhere. Wins over envFrom. Default: none.",
     )
-    env_from: tuple[EnvSource, ...] = Field(
+    env_from: Annotated[tuple[EnvSource, ...], Field(max_length=100)] = Field(
         (),
-        description="More variables, from the controller's environment or files; later ones win. Default: none.",
+        description="More variables, each from one place; in a cluster from its Secrets, elsewhere from the "
+        "controller's own environment and files. Later ones win. Default: none.",
     )
     on_start: str = Field(
         "", description="Shell lines run as root at each start of the container, at most 4000 bytes. Default: nothing."
