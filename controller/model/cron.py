@@ -20,6 +20,27 @@ FIELDS = {
     "month": "1 to 12 or JAN to DEC",
     "day of week": "0 to 7 or SUN to SAT",
 }
+MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+
+
+def _field(number: str, *more: str, names: tuple[str, ...] = ()) -> str:
+    """A regular expression for a field: numbers or names, ranges and steps of them, and what else it may hold."""
+    one = f"({'|'.join((f'0*({number})', *names))})"
+    entry = "|".join((rf"(\*|{one}(-{one})?)(/0*[1-9][0-9]*)?", *more))
+    return f"({entry})(,({entry}))*"
+
+
+PATTERNS = {
+    "minute": _field("[0-9]|[1-5][0-9]"),
+    "hour": _field("[0-9]|1[0-9]|2[0-3]"),
+    "day of month": _field("[1-9]|[12][0-9]|3[01]", "LW?(/0*[1-9][0-9]*)?"),
+    "month": _field("[1-9]|1[0-2]", names=MONTHS),
+    "day of week": _field("[0-7]", "0*[0-7]L", f"(0*[0-7]|{'|'.join(DAYS)})#0*[1-5]", names=DAYS),
+}
+"""What the fields look like, in upper case: regular expressions that RE2 reads too, for the cluster's schema. They let
+pass ranges that end before they start, and days that never come."""
+
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 

@@ -36,6 +36,11 @@ def _key(name: str) -> str:
 _BY_KEY = {_key(name): name for name in NAMES}
 
 
+def known_keys() -> tuple[str, ...]:
+    """What the names come down to, in order, without Tesla, which may be left out. For the cluster's schema."""
+    return tuple(sorted(key.removeprefix("tesla") for key in _BY_KEY))
+
+
 def normalise(name: str) -> str:
     """vast.ai's spelling of a GPU's name: `RTX_4090`, `rtx4090` and `NVIDIA GeForce RTX 4090` all give `RTX 4090`.
 

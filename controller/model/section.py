@@ -28,7 +28,7 @@ Problem = tuple[tuple[str | int, ...], str]
 """Where below the part that is being checked, by the manifest's own names, and what would be right."""
 
 
-def _spelling(field: str) -> str:
+def spelling(field: str) -> str:
     """The manifest's name of a field: camelCase, with GiB as a unit is written."""
     return to_camel(field).replace("Gib", "GiB")
 
@@ -39,7 +39,7 @@ class Section(BaseModel):
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
-        alias_generator=_spelling,
+        alias_generator=spelling,
         validate_by_alias=True,
         validate_by_name=True,
         serialize_by_alias=True,
