@@ -26,9 +26,17 @@ from controller.cli import options
     metavar="PORT",
     help="Where /healthz and /readyz are served; 0: any free port.",
 )
+@click.option(
+    "--lease-seconds",
+    type=click.IntRange(min=1),
+    default=30,
+    show_default=True,
+    metavar="N",
+    help="Another replica takes over when the one that leads was silent for so long.",
+)
 @options.owner
 @options.verbose
-def command(namespaces: tuple[str, ...], *, health_port: int, owner: str | None) -> int:
+def command(namespaces: tuple[str, ...], *, health_port: int, lease_seconds: int, owner: str | None) -> int:
     """Hold the Fleets of a Kubernetes cluster to what they say.
 
     Runs in the cluster as deploy/ has it, or anywhere with a kubeconfig. Of
@@ -41,10 +49,11 @@ def command(namespaces: tuple[str, ...], *, health_port: int, owner: str | None)
     taken up again by the next to lead.
     """
     from controller.runtime.cluster import Process, place_of
+    from controller.runtime.lease import Term
 
     if not logging.getLogger().handlers:
         logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
-    place = place_of(os.environ, namespaces=namespaces, port=health_port)
+    place = place_of(os.environ, namespaces=namespaces, port=health_port, term=Term.lasting(lease_seconds))
     settings = options.settings(None, owner)
 
     async def run() -> int:

@@ -24,7 +24,6 @@ from controller.loop.passes import Loop
 from controller.model.faults import Fault, Misconfigured
 from controller.model.reasons import Reason
 from controller.runtime.embedded import id_maker
-from controller.runtime.fenced import Fenced
 from controller.runtime.health import application, serving
 from controller.runtime.hosts import BenchHosts
 from controller.runtime.lease import Lease, Term
@@ -108,7 +107,7 @@ class Process:
     async def _lead(self, lease: Lease, who: Callable[[], Connection]) -> int:
         settings = self._settings
         api = Api(who, fence=lease.check)
-        client = VastClient(api_key=settings.api_key, url=settings.url, clock=settings.clock)
+        client = VastClient(api_key=settings.api_key, url=settings.url, clock=settings.clock, fence=lease.check)
         key = load_or_make_key(settings.ssh_key)
         secrets = ClusterSecrets(api)
 
@@ -120,7 +119,7 @@ class Process:
         bench = Bench(connect=connect, clock=settings.clock, new_id=new_id, reattach=attach)
         ledger = ClusterLedger(api, owner=settings.owner, lease=lease.path)
         loop = Loop(
-            provider=Fenced(client, lease.check),
+            provider=client,
             hosts=BenchHosts(bench=bench, secrets=secrets),
             ledger=ledger,
             clock=settings.clock,
@@ -209,8 +208,10 @@ def connection() -> Callable[[], Connection]:
     return who
 
 
-def place_of(environ: "os._Environ[str] | dict[str, str]", *, namespaces: tuple[str, ...], port: int) -> Place:
+def place_of(
+    environ: "os._Environ[str] | dict[str, str]", *, namespaces: tuple[str, ...], port: int, term: Term
+) -> Place:
     """Where this process stands, as the pod says: POD_NAMESPACE and POD_NAME, which a Deployment sets."""
     name = environ.get("POD_NAME") or f"{os.uname().nodename}-{os.getpid()}"
     home = environ.get("POD_NAMESPACE") or (namespaces[0] if namespaces else "default")
-    return Place(namespaces=namespaces, home=home, identity=name, port=port)
+    return Place(namespaces=namespaces, home=home, identity=name, port=port, term=term)

@@ -34,6 +34,11 @@ class Term:
     renew: float = 5.0  # how often the leader renews it, and the others look
     margin: float = 5.0  # so much earlier than others may act, the leader acts no more
 
+    @classmethod
+    def lasting(cls, seconds: int) -> "Term":
+        """One of so many seconds, the rest in proportion."""
+        return cls(duration=float(seconds), renew=seconds / 6, margin=seconds / 6)
+
 
 @dataclass(slots=True)
 class _Seen:

@@ -34,6 +34,11 @@ class Call:
     repeatable: bool = True
     rank: Rank = Rank.OTHER
 
+    @property
+    def changes(self) -> bool:
+        """Whether more than a look: searches are posted."""
+        return self.method != "GET" and self.name != "search"
+
 
 SEARCH = Call(name="search", method="POST", path="/api/v0/bundles/", interval=6.0, burst=8)  # 10 a minute
 CREATE = Call(name="create", method="PUT", path="/api/v0/asks/{id}/", interval=4.5, repeatable=False, rank=Rank.CREATE)

@@ -6,7 +6,7 @@ Built by `runtime/` from the user's key; called by `loop/` to observe and to act
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -40,6 +40,7 @@ class VastClient:
         transport: what carries HTTP; None is the network.
         deadline: seconds of the event loop that one call may take in all, waiting for its turn excluded.
         pace: shared between clients of one key and address; None makes one of this client's own.
+        fence: asked right before anything is sent that changes something; what it raises is raised, and nothing sent.
 
     Every method raises Retry, Misconfigured or, where the endpoint can say so, Refused and Gone. Only `create`,
     `start` and `add_account_key` raise Unclear: all others may be asked again, and are, up to three times.
@@ -54,10 +55,17 @@ class VastClient:
         transport: httpx.AsyncBaseTransport | None = None,
         deadline: float = 30.0,
         pace: Pace | None = None,
+        fence: Callable[[], None] = lambda: None,
     ) -> None:
         self._clock = clock
         self._http = Http(
-            api_key=api_key, url=url, clock=clock, transport=transport, deadline=deadline, pace=pace or Pace(clock)
+            api_key=api_key,
+            url=url,
+            clock=clock,
+            transport=transport,
+            deadline=deadline,
+            pace=pace or Pace(clock),
+            fence=fence,
         )
 
     @property

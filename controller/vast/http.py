@@ -6,7 +6,7 @@ Used by `client` alone.
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +32,8 @@ class Http:
     """Sends calls to one address with one key.
 
     `deadline` is in seconds of the event loop and holds for each try, from the first byte sent to the last one read,
-    its turn excluded. Raises Misconfigured for a key or an address that no call could be made with.
+    its turn excluded. `fence` is asked of what changes something, when its turn has come, and again when it has a
+    connection and is about to be sent. Raises Misconfigured for a key or an address that no call could be made with.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Http:
         transport: httpx.AsyncBaseTransport | None,
         deadline: float,
         pace: Pace,
+        fence: Callable[[], None],
     ) -> None:
         if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:
             raise Misconfigured(Reason.AUTH_FAILED, "the API key is empty or holds characters that no key has")
@@ -51,6 +53,7 @@ class Http:
         self._deadline = deadline
         self._clock = clock
         self._pace = pace
+        self._fence = fence
         self.calls: Counter[str] = Counter()
         self._client = httpx.AsyncClient(
             base_url=_address(url, of="vast.ai"),
@@ -103,12 +106,19 @@ class Http:
 
     async def _exchange(self, call: Call, request: httpx.Request) -> Answer:
         await self._pace.turn(call)
+        if call.changes:
+            self._fence()
+            request.extensions["trace"] = self._about_to
         self.calls[call.name] += 1
         try:
             async with asyncio.timeout(self._deadline):
                 return await self._receive(call, request)
         except (httpx.HTTPError, httpx.StreamError, TimeoutError) as error:
             raise faults.unanswered(error, call) from error
+
+    async def _about_to(self, step: str, _: Mapping[str, Any]) -> None:
+        if step == "http11.send_request_headers.started":
+            self._fence()
 
     async def _receive(self, call: Call, request: httpx.Request) -> Answer:
         response = await self._client.send(request, stream=True, follow_redirects=False)
