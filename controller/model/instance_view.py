@@ -31,7 +31,7 @@ class InstanceSpecView(View):
 
 
 class InstanceStatusView(View):
-    """What became of it; written by the controller alone."""
+    """What became of the rental, and what is thought of it; written by the controller alone."""
 
     observed_generation: Generation = None
     conditions: Conditions = ()

@@ -69,7 +69,7 @@ class RestView(View):
 
 
 class MachineStatusView(View):
-    """What is known of it; written by the controller alone."""
+    """What is known of the machine; written by the controller alone."""
 
     observed_generation: Generation = None
     gpu: str | None = Field(None, description="GPU model, in vast.ai's spelling.")

@@ -1,7 +1,8 @@
 """What the API server is to refuse beyond what the models' types say: the loader's rules in CEL. Used by `crd.py`.
 
 Each rule here is the twin of a validator of the manifest's models, in its words. `ONLY_THE_LOADER` has the rules that
-have no twin; an object that breaks one of them is stored, and the operator says so in a condition.
+have no twin; an object that breaks one of them is stored, and the operator says so in a condition. How a file was
+written, and how long it is, an API server does not see.
 
 A rule names the field below the place where it stands, as far as CEL lets it: of a list it cannot name the entry. What
 a rule may cost is reckoned from the sizes that the schema allows; they are bounded in the models, or beside the rule
@@ -183,6 +184,10 @@ EXTRAS: dict[str, dict[str, Schema]] = {
         "rental": _rules(
             ("self == 'on-demand'", "interruptible is not yet supported; leave it out or write on-demand")
         ),
+    },
+    "EnvSource": {
+        "": {"description": "One Secret to take environment variables from."},
+        "secretRef": {"description": "A Secret in the fleet's namespace, all its keys. Required."},
     },
     "InstanceSpec": {
         "env": {
