@@ -76,7 +76,7 @@ class MachineStatusView(View):
     shapes: tuple[StandingView, ...] = Field((), max_length=100, description="What its runs say, by shape.")
     rate: float | None = Field(None, description="Rate of the shape that stands best.")
     p_good: float | None = Field(None, description="Probability that this rate is at least minRate.")
-    run_count: Tally | None = Field(None, description="Runs that this rests on.")
+    run_count: Tally | None = Field(None, description="Runs of it that are kept.")
     last_run_at: Moment | None = Field(None, description="When the last run ended.")
     quarantined_until: Moment | None = Field(None, description="Until when nothing is rented there, if so.")
     backoff: RestView | None = Field(None, description="Why nothing is rented there for a while, if so.")
