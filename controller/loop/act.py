@@ -210,6 +210,9 @@ class Acts:
                 action=rent, dropped=f"{dollars(reserved)}/h are taken; {dollars(rent.price)}/h more is over the budget"
             )
         env = await self._secrets(fleet)
+        taken = any(i.offer_id == rent.offer.id for i in self._ledger.on_machine(rent.offer.machine_id))
+        if taken:
+            return Done(action=rent, dropped=f"offer {rent.offer.id} was taken for another fleet of ours just now")
         intent = self._intent(rent, fleet)
         self._ledger.put(intent)
         request = CreateRequest(

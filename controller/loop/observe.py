@@ -10,6 +10,7 @@ from controller.loop.account import FRESH, AccountWatch
 from controller.loop.case import LEARNED_FROM
 from controller.loop.evidence import Kind, Weighed
 from controller.loop.ports import Clock, Ledger, Provider
+from controller.loop.searches import Searches
 from controller.model import labels
 from controller.model.faults import Fault
 from controller.model.fleet import Fleet, Shape
@@ -46,6 +47,7 @@ class Observer:
         self._seen: tuple[float, Observation] | None = None
         self._known: dict[str, tuple[object, Weighed]] = {}
         self._grouped: tuple[tuple[Run, ...], dict[Kind, tuple[Run, ...]]] = (), {}
+        self._searches = Searches(provider=provider, clock=clock)
         self._account = AccountWatch(provider=provider, ledger=ledger, clock=clock)
 
     async def look(self, fleets: Sequence[Fleet], *, max_age: float = 0.0) -> Observation:
@@ -162,6 +164,10 @@ class Observer:
             self._grouped = runs, evidence.by_kind(runs)
         return self._grouped[1]
 
+    def attempted(self, offer: Offer) -> None:
+        """It was tried to rent an offer: it is for rent no more, whatever came of it."""
+        self._searches.drop(offer)
+
     async def market(self, facts: Facts, plan: Plan) -> tuple[tuple[Candidate, ...], Market]:
         """Search for every shape that may be rented, and hold each offer against the manifest and our experience.
 
@@ -198,12 +204,12 @@ class Observer:
     async def _sifted(self, facts: Facts, fleet: Fleet, shape: Shape) -> Sifted:
         query = _query(fleet, shape)
         wide = replace(query, countries=(), min_reliability=None)
-        found = {offer.id: offer for offer in await self._provider.search(query)}
+        found = {offer.id: offer for offer in await self._searches.ask(query)}
         blocked = _held_against(facts, shape.key)
         sifted = sift(found.values(), spec=fleet.spec, shape=shape, now=facts.now, blocked=blocked)
         if query == wide or sifted.offers:
             return sifted
-        found |= {offer.id: offer for offer in await self._provider.search(wide)}
+        found |= {offer.id: offer for offer in await self._searches.ask(wide)}
         return sift(found.values(), spec=fleet.spec, shape=shape, now=facts.now, blocked=blocked)
 
     def _update(self, instance: Instance, row: Sighting | None, listing: Listing) -> None:

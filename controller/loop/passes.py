@@ -59,6 +59,7 @@ class Loop:
         owner: str,
         limits: Limits | None = None,
         pace: Pace | None = None,
+        at_once: int = 1,
     ) -> None:
         self._ledger = ledger
         self._clock = clock
@@ -76,6 +77,7 @@ class Loop:
             owner=owner,
             limits=self._limits,
         )
+        self._at_once = at_once  # fleets that are passed over at one time
         self._idle_passes = 0
         self.woken: set[str] = set()  # the fleets of which a job has ended; to be cleared by whoever passes over them
         self._recovered = False
@@ -96,7 +98,13 @@ class Loop:
         names = only
         if names is None:
             names = {*by_name, *self._ledger.deleting(), *(i.fleet for i in self._ledger.instances())}
-        statuses = [await self._pass_apart(name, by_name.get(name), seen) for name in sorted(names)]
+        room = asyncio.Semaphore(self._at_once)
+
+        async def over(name: str) -> FleetStatus:
+            async with room:
+                return await self._pass_apart(name, by_name.get(name), seen)
+
+        statuses = await asyncio.gather(*map(over, sorted(names)))
         moving = any(said.pending or said.leaving for said in statuses)
         waiting = not moving and not all(said.ready for said in statuses)
         self._idle_passes = self._idle_passes + 1 if seen.listing is None or waiting else 0
@@ -204,6 +212,7 @@ class Loop:
         for action in intended.actions:
             if not isinstance(action, Rent):
                 continue
+            self._observer.attempted(action.offer)
             done = await self._perform(action, intended)
             if done.fault is None:
                 continue
