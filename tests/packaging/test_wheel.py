@@ -53,6 +53,7 @@ def test_the_command_is_the_wheels(installed: Path):
     assert (info / "licenses/LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
     modules = {path.relative_to(ROOT) for path in (ROOT / "controller").rglob("*.py")}
     assert modules == {path.relative_to(installed) for path in installed.rglob("*.py")}
+    assert {path.name for path in installed.iterdir()} == {"controller", info.name}
 
 
 def test_it_starts(installed: Path):
