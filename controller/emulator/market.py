@@ -6,15 +6,19 @@ search routes.
 """
 
 import json
-from collections import Counter
+from collections import ChainMap, Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from controller.emulator import generate, listing
-from controller.emulator.offers import DAY_S, price
+from controller.emulator import generate, listing, query
+from controller.emulator.offers import DAY_S, PRICED, price
 
+ALL: Mapping[str, Mapping[str, Any]] = {}
+MOVING = frozenset(
+    {"id", "ask_contract_id", "end_date", "duration"} | set(PRICED)
+)  # fields that a row gets at a search
 RELIST_STEP = 100_000_000  # added to an offer's id each time its GPUs come back to the market
 
 
@@ -45,6 +49,11 @@ class Market:
         self.offline: set[int] = set()
         self._busy: dict[int, Counter[int]] = {}
         self._relisted: Counter[Slot] = Counter()
+        self._listed: defaultdict[int, list[Slot]] = defaultdict(list)  # by offer id, which may be doubled
+        for slot in self.slots:
+            self._listed[self.offer_id(slot)].append(slot)
+        self._priced: dict[tuple[Slot, float, bool], dict[str, Any]] = {}
+        self._having: dict[str, tuple[Slot, ...]] = {}
 
     @classmethod
     def generate(cls, spec: "generate.Spec", *, seed: int, now: float) -> "Market":
@@ -75,8 +84,11 @@ class Market:
 
     def find(self, offer_id: int) -> Slot | None:
         """Return the slot listed under this id, or None if it is not for rent."""
-        wanted = (s for s in self.slots if self.offer_id(s) == offer_id)
-        return next((s for s in wanted if s.row["rentable"] and self.free(s)), None)
+        return next((s for s in self._listed.get(offer_id, ()) if s.row["rentable"] and self.free(s)), None)
+
+    def knows(self, offer_id: int) -> bool:
+        """Tell whether a slot is listed under this id, for rent or not."""
+        return bool(self._listed.get(offer_id))
 
     def take(self, slot: Slot) -> None:
         """Give a slot's GPUs to a tenant."""
@@ -87,18 +99,39 @@ class Market:
         self._busy[slot.machine_id].subtract(slot.gpus)
         for sibling in self.slots:
             if sibling.machine_id == slot.machine_id and not sibling.gpus.isdisjoint(slot.gpus):
+                self._listed[self.offer_id(sibling)].remove(sibling)
                 self._relisted[sibling] += 1
+                self._listed[self.offer_id(sibling)].append(sibling)
 
-    def rows(self, now: float, *, allocated_gb: float, bid: bool = False) -> Iterator[dict[str, Any]]:
-        """Yield the offers listed now, priced for so many GB of disk."""
-        for slot in self.slots:
+    def rows(
+        self, now: float, *, allocated_gb: float, bid: bool = False, filters: Mapping[str, Mapping[str, Any]] = ALL
+    ) -> Iterator[Mapping[str, Any]]:
+        """Yield the offers listed now, priced for so many GB of disk, that may pass the filters.
+
+        What a filter asks of a field that never changes is worked out once: of thousands of offers, few are made up
+        for a search.
+        """
+        for slot in self._may_pass(filters):
             if self.free(slot):
                 end = slot.row["end_date"]
                 while end <= now:
                     end += 30 * DAY_S
                 offer_id = self.offer_id(slot)
                 moving = {"id": offer_id, "ask_contract_id": offer_id, "end_date": end, "duration": end - now}
-                yield {**slot.row, **price(slot.row, allocated_gb=allocated_gb, bid=bid), **moving}
+                yield ChainMap(moving, self._price(slot, allocated_gb, bid), slot.row)  # type: ignore[arg-type]  # not written
+
+    def _price(self, slot: Slot, allocated_gb: float, bid: bool) -> dict[str, Any]:  # noqa: FBT001 - as vast.ai asks
+        key = slot, allocated_gb, bid
+        if key not in self._priced:
+            self._priced[key] = price(slot.row, allocated_gb=allocated_gb, bid=bid)
+        return self._priced[key]
+
+    def _may_pass(self, filters: Mapping[str, Mapping[str, Any]]) -> tuple[Slot, ...]:
+        fixed = {name: tests for name, tests in filters.items() if name not in MOVING}
+        key = repr(fixed)
+        if key not in self._having:
+            self._having[key] = tuple(slot for slot in self.slots if query.matches(slot.row, fixed))
+        return self._having[key]
 
     def gpu_names(self) -> list[str]:
         """Return the model names that occur, sorted."""

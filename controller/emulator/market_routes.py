@@ -58,7 +58,7 @@ def search_asks(call: Incoming) -> Answer:
 def _found(call: Incoming, body: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[dict[str, Any]]:
     search = query.parse(body, defaults=defaults)
     world = call.world
-    rows = world.market.rows(world.time, allocated_gb=search.storage_gb, bid=search.bid)
+    rows = world.market.rows(world.time, allocated_gb=search.storage_gb, bid=search.bid, filters=search.filters)
     return query.run(search, rows, cap=world.scenario.limits.search_cap)
 
 
@@ -80,7 +80,7 @@ def _rentable(call: Incoming, order: Order) -> Slot:
     offer_id = int(call.path["id"]) if call.path["id"].isdigit() else -1
     slot = call.world.market.find(offer_id)
     if slot is None:
-        listed = any(call.world.market.offer_id(known) == offer_id for known in call.world.market.slots)
+        listed = call.world.market.knows(offer_id)
         name = "no_such_ask_410" if listed and order.cancel_unavail else "no_such_ask"
         text = f"error {'410/3907' if listed else '404/3603'}: no_such_ask Instance type {offer_id} is not available."
         raise refusal(name, msg=text, ask_id=offer_id)

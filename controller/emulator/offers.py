@@ -126,6 +126,13 @@ def driver_number(version: str) -> int:
     return int("".join(part.zfill(3) for part in version.split(".")))
 
 
+PRICED = (
+    "dph_base", "dph_total", "dph_total_adj", "discounted_dph_total", "storage_total_cost", "is_bid",
+    "dlperf_per_dphtotal", "flops_per_dphtotal", "internet_down_cost_per_tb", "internet_up_cost_per_tb", "search",
+    "instance",
+)  # fmt: skip
+
+
 def price(row: Mapping[str, Any], *, allocated_gb: float, bid: bool) -> dict[str, Any]:
     """Return the price fields of an offer row for so many GB of disk, in USD an hour."""
     base = row["min_bid"] if bid else row["dph_base"]

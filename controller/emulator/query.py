@@ -58,12 +58,12 @@ def parse(body: Mapping[str, Any], *, defaults: Mapping[str, Any]) -> Search:
     )
 
 
-def run(search: Search, rows: Iterable[dict[str, Any]], *, cap: int) -> list[dict[str, Any]]:
+def run(search: Search, rows: Iterable[Row], *, cap: int) -> list[dict[str, Any]]:
     """Return the rows that pass, in order, never more than the cap."""
     found = [row for row in rows if matches(row, search.filters)]
     for name, descending in reversed(search.order):
         found.sort(key=lambda row, name=name: sortable(value_of(row, name)), reverse=descending)  # type: ignore[misc]
-    return found[: cap if search.limit is None else min(cap, search.limit)]
+    return [dict(row) for row in found[: cap if search.limit is None else min(cap, search.limit)]]
 
 
 def matches(row: Row, filters: Mapping[str, Mapping[str, Any]]) -> bool:
