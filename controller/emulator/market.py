@@ -106,11 +106,12 @@ class Market:
     def rows(
         self, now: float, *, allocated_gb: float, bid: bool = False, filters: Mapping[str, Mapping[str, Any]] = ALL
     ) -> Iterator[Mapping[str, Any]]:
-        """Yield the offers listed now, priced for so many GB of disk, that may pass the filters.
+        """Yield the offers listed now, priced for so many GB of disk, that pass the filters.
 
         What a filter asks of a field that never changes is worked out once: of thousands of offers, few are made up
         for a search.
         """
+        changing = {name: tests for name, tests in filters.items() if name in MOVING}
         for slot in self._may_pass(filters):
             if self.free(slot):
                 end = slot.row["end_date"]
@@ -118,7 +119,9 @@ class Market:
                     end += 30 * DAY_S
                 offer_id = self.offer_id(slot)
                 moving = {"id": offer_id, "ask_contract_id": offer_id, "end_date": end, "duration": end - now}
-                yield ChainMap(moving, self._price(slot, allocated_gb, bid), slot.row)  # type: ignore[arg-type]  # not written
+                row = ChainMap(moving, self._price(slot, allocated_gb, bid), slot.row)  # type: ignore[arg-type]  # not written
+                if query.matches(row, changing):
+                    yield row
 
     def _price(self, slot: Slot, allocated_gb: float, bid: bool) -> dict[str, Any]:  # noqa: FBT001 - as vast.ai asks
         key = slot, allocated_gb, bid

@@ -6,6 +6,7 @@ Part of the endpoint table that api serves.
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from controller.emulator import query
@@ -59,7 +60,7 @@ def _found(call: Incoming, body: Mapping[str, Any], defaults: Mapping[str, Any])
     search = query.parse(body, defaults=defaults)
     world = call.world
     rows = world.market.rows(world.time, allocated_gb=search.storage_gb, bid=search.bid, filters=search.filters)
-    return query.run(search, rows, cap=world.scenario.limits.search_cap)
+    return query.run(replace(search, filters={}), rows, cap=world.scenario.limits.search_cap)
 
 
 def create(call: Incoming) -> Answer:
