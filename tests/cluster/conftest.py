@@ -29,8 +29,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     with session.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
         try:
             session.config.stash[BUILT] = build()
-        except BuildError as error:
-            session.config.stash[BUILT] = error
+        except (BuildError, OSError) as error:
+            session.config.stash[BUILT] = BuildError(str(error))
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from pathlib import Path
 from subprocess import PIPE
 from typing import NamedTuple
 
-PATIENCE = 60  # seconds that a server has to end by itself
+PATIENCE = 15  # seconds that a server has to end by itself
 
 
 class KubectlError(Exception):

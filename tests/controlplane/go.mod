@@ -2,7 +2,8 @@ module vastfleet.io/tests/controlplane
 
 go 1.26.0
 
-// k8s.io/kubernetes asks for v0.0.0 of the modules that it is published with; of its 1.X.Y these are their v0.X.Y.
+// k8s.io/kubernetes asks for v0.0.0 of the modules that it is published with; to its v1.X.Y belongs their v0.X.Y.
+// For another release: change these and those below that have the same version, then `go mod tidy`.
 replace (
 	k8s.io/api => k8s.io/api v0.36.3
 	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.36.3
