@@ -6,6 +6,7 @@ here, not a fault: what to do about it depends on what was asked.
 
 import asyncio
 import json
+import logging
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Protocol
@@ -17,11 +18,14 @@ from controller.model.reasons import Reason
 
 CONNECTIONS = 16
 TIMEOUT = aiohttp.ClientTimeout(total=30, connect=10)
+WARNINGS = 100  # that are passed on
 PAGE = 500  # objects of a list that are fetched at once
 FRESH = 60.0  # seconds after which credentials are read again: a service account's token is renewed in its file
 MERGE = "application/merge-patch+json"
 
 Body = dict[str, Any]
+
+log = logging.getLogger(__name__)
 
 
 class Connection(Protocol):
@@ -57,6 +61,7 @@ class Api:
         self._login = login
         self._fence = fence
         self._connection = login()
+        self._warnings: set[str] = set()
         self._read_at = asyncio.get_running_loop().time()
         ssl_ = self._connection.as_ssl_context() if self._connection.server.startswith("https") else True
         self._session = aiohttp.ClientSession(
@@ -125,10 +130,18 @@ class Api:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             what = f"{method} {path}: {error or type(error).__name__}"
             raise Retry(Reason.CLUSTER_UNAVAILABLE, f"the Kubernetes API server did not answer: {what}") from error
+        for warning in answer.headers.getall("Warning", ()):
+            self._warned(warning)
         if answer.status < 300:  # noqa: PLR2004 - HTTP's own border
             found: Body = json.loads(text)
             return found
         raise _fault(method, path, answer.status, text, answer.headers.get("Retry-After"))
+
+    def _warned(self, text: str) -> None:
+        """Pass on what the server warns of, such as of a field that it does not know and drops, once."""
+        if text not in self._warnings and len(self._warnings) < WARNINGS:
+            self._warnings.add(text)
+            log.warning("the API server warns: %s", text)
 
     def _who(self) -> Connection:
         now = asyncio.get_running_loop().time()

@@ -29,6 +29,10 @@ class Statuses:
         await self._api.patch(f"{path}/status", {"status": status})
         self._written[path] = status
 
+    def know(self, path: str, status: Mapping[str, Any]) -> None:
+        """Take it that this was written there, by whoever came before."""
+        self._written[path] = status
+
     def forget(self, path: str) -> bool:
         """Take it that nothing was ever written there; whether something was."""
         return self._written.pop(path, None) is not None
@@ -45,6 +49,7 @@ class Statuses:
 
 def _differs(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Whether a status is worth a write: what an instance has cost alone is, once an hour."""
+    before, after = ({name: value for name, value in each.items() if value is not None} for each in (before, after))
     first, last = before.get("costUntil"), after.get("costUntil")
     if first is not None and last is not None and unix(last) - unix(first) < COST_EVERY:
         return {**before, "cost": 0, "costUntil": 0} != {**after, "cost": 0, "costUntil": 0}

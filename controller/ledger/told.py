@@ -40,14 +40,17 @@ class Events:
         return name
 
     async def tell(self, name: str) -> None:
-        """Tell it."""
-        body = self._waiting.pop(name)
+        """Tell it. If that is cut short it waits on: what is told already is told once all the same."""
+        body = self._waiting.get(name)
+        if body is None:
+            return
         try:
             await self._api.create(f"/api/v1/namespaces/{body['metadata']['namespace']}/events", body)
         except Retry as fault:
             log.warning("an event could not be told: %s", fault)
         except Fault as fault:  # its namespace is being taken down, or it is told already
             log.debug("an event was not told: %s", fault)
+        self._waiting.pop(name, None)
 
 
 def event_object(event: Event, *, uid: str | None, owner: str) -> dict[str, Any] | None:
