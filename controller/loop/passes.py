@@ -80,7 +80,6 @@ class Loop:
         self._at_once = at_once  # fleets that are passed over at one time
         self._idle_passes = 0
         self.woken: set[str] = set()  # the fleets of which a job has ended; to be cleared by whoever passes over them
-        self._recovered = False
         self.listed = False  # whether the last pass had a listing to go by
 
     async def once(
@@ -221,13 +220,13 @@ class Loop:
         return faults
 
     def _recover(self) -> None:
-        """Whatever was intended when the process before this one ended may have been rented: its label will tell."""
-        if self._recovered:
-            return
-        self._recovered = True
+        """What is intended though nobody is renting it may have been rented: its label will tell.
+
+        Such an intent was left by a controller that ended, or by a pass that did.
+        """
         for instance in self._ledger.instances():
             if instance.phase is Phase.INTENDED:
-                why = "the controller ended before the create call was answered"
+                why = "whoever rented it ended before the create call was answered"
                 unclear = in_phase(instance, Phase.UNCLEAR, Reason.CREATE_UNCLEAR, now=self._clock.now(), detail=why)
                 self._ledger.put(unclear)
                 said = event(unclear, Reason.CREATE_UNCLEAR, why, now=self._clock.now(), kind="Warning")
