@@ -3,9 +3,9 @@
 Kubernetes takes less than JSON Schema: no references, no nulls, no titles, booleans for exclusive bounds. What is not
 known here to mean the same to both is an error and never left out, so that a new way to declare a field is noticed.
 
-Defaults are left to the controller, all of them. One that the API server wrote would stay in the object when a later
-version has a better one; nobody could tell it from what the author wrote; and rules that ask what was written, as for a
-warm-up without a command, would no longer know.
+Defaults of a spec are left to the controller, all of them. One that the API server wrote would stay in the object when
+a later version has a better one; nobody could tell it from what the author wrote; and rules that ask what was written,
+as for a warm-up without a command, would no longer know.
 """
 
 from collections.abc import Mapping

@@ -50,5 +50,6 @@ Conditions = Annotated[
     ),
 ]
 Generation = Annotated[
-    Tally | None, Field(description="The metadata.generation of the object that this status was made for.")
+    Tally | None,
+    Field(description="The metadata.generation of the object that this status was made for; -1: none was made yet."),
 ]

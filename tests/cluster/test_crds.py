@@ -173,6 +173,7 @@ def test_a_fleets_columns_say_how_it_stands(kinds: Cluster, namespace: str):
     """`kubectl get fleets` shows readiness, target, held, rate, money and the reason."""
     spec = YAML(typ="safe").load(changed())["spec"]
     status = {
+        "observedGeneration": 1,
         "target": 6,
         "held": 5,
         "rate": 406.9,
