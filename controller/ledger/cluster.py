@@ -17,12 +17,13 @@ from controller.ledger import machines, objects
 from controller.ledger.api import Api, Conflict
 from controller.ledger.behind import Behind
 from controller.ledger.memory import Memory
-from controller.ledger.objects import OWNER_LABEL, place_of
+from controller.ledger.objects import FINALIZER, OWNER_LABEL, place_of
 from controller.ledger.statuses import Statuses
 from controller.ledger.told import Events
-from controller.model.faults import Fault, Gone
+from controller.model.faults import Fault, Gone, Refused
 from controller.model.instance import Backoff, Event, Instance, Run
-from controller.model.status import FleetStatus, InstanceStatus
+from controller.model.reasons import Reason
+from controller.model.status import Condition, FleetStatus, InstanceStatus
 
 ROOT = "/apis/vastfleet.io/v1alpha1"
 GONE_KEPT = 10  # objects of instances that are gone, of each fleet
@@ -53,6 +54,7 @@ class ClusterLedger(Memory):
         self._machine_objects: set[int] = set()
         self._at = Statuses(api)
         self._said: dict[str, InstanceStatus] = {}
+        self._refused: dict[str, tuple[Condition, ...]] = {}  # by fleet: what is said of a spec that is wrong
         self._events = Events(api, owner=owner)
         self.behind = Behind(  # instances first: a Fleet's object must not go before theirs are free
             {
@@ -68,14 +70,18 @@ class ClusterLedger(Memory):
 
     # reading all of it, once
 
-    async def load(self, namespaces: tuple[str, ...] = ()) -> None:
-        """Read all objects that are ours. Raises a fault if they can't be read: nothing may be done without them."""
+    async def load(self, namespaces: tuple[str, ...] = ()) -> list[Body]:
+        """Read all objects that are ours, and return the Fleets, which are to be seen before anything is done.
+
+        Raises a fault if they can't be read: nothing may be done without them.
+        """
         lease = await self._api.get(self._lease) if self._lease else None
         account = ((lease or {"metadata": {}})["metadata"].get("annotations") or {}).get(ACCOUNT)
         if account:
             super().put_fact("account", account)
         ours = f"{OWNER_LABEL}={self._owner}"
-        for place in [f"/namespaces/{n}" for n in namespaces] or [""]:
+        places = [f"/namespaces/{n}" for n in namespaces] or [""]
+        for place in places:
             async for body in self._api.items(f"{ROOT}{place}/instances", labels=ours):
                 self._load_instance(body)
         async for body in self._api.items(f"{ROOT}/machines", labels=ours):
@@ -85,23 +91,39 @@ class ClusterLedger(Memory):
             held = machines.machine_backoff(body)
             if held is not None:
                 super().put_backoff(held)
+        return [body for place in places async for body in self._api.items(f"{ROOT}{place}/fleets")]
 
     def _load_instance(self, body: Body) -> None:
         instance = objects.instance_of(body | {"kind": "Instance"})
         super().put(instance)
         self._said[instance.nonce] = objects.said_of_instance(body)
-        self._objects[instance.nonce] = _path(body)
+        self._objects[instance.nonce] = instance_path(body)
+        self._at.know(instance_path(body), body.get("status") or {})
+
+    def is_ours(self, body: Mapping[str, Any]) -> bool:
+        """Whether an Instance's object is held, and by this controller."""
+        meta = body["metadata"]
+        return FINALIZER in meta.get("finalizers", ()) and (meta.get("labels") or {}).get(OWNER_LABEL) == self._owner
+
+    async def take_in(self, path: str) -> None:
+        """Read an Instance's object that was not there when all were read, unless it is held no more."""
+        body = await self._api.get(path)
+        if body is not None and self.is_ours(body) and self.instance(body["spec"]["nonce"]) is None:
+            self._load_instance(body)
 
     def know_fleet(self, body: Mapping[str, Any]) -> None:
         """A Fleet's object as it was seen: its uid, and what its status kept if this process has said nothing yet."""
         key = objects.key_of(body)
         self._uids[key] = body["metadata"]["uid"]
+        if not body["metadata"].get("deletionTimestamp"):
+            self._deleting.discard(key)
         if self.status(key) is not None:
             return
         said = objects.said_of(body)
         if said is not None:
             mine = tuple(self._said[i.nonce] for i in self.instances(key) if i.nonce in self._said)
             super().put_status(key, said.model_copy(update={"instances": mine}).model_dump_json(by_alias=True))
+            self._at.know(_fleet_path(key), body["status"])
         for held in objects.backoffs_of(body):
             super().put_backoff(held)
         self._handled[key] = (body.get("status") or {}).get("lastHandledReconcileAt") or ""
@@ -110,15 +132,25 @@ class ClusterLedger(Memory):
         """Of which spec, and after which request, the next status of a Fleet speaks."""
         self._generations[key], self._handled[key] = generation, requested_at
 
+    def refuse(self, key: str, said: FleetStatus) -> None:
+        """A Fleet's spec is wrong: its conditions say so until it is held to another, whatever its passes find."""
+        self._refused[key] = tuple(each for each in said.conditions if each.type in {"Ready", "Stalled"})
+        self.put_status(key, said.model_dump_json(by_alias=True))
+
+    def accept(self, key: str) -> None:
+        """A Fleet's spec is right, or does not matter any more."""
+        self._refused.pop(key, None)
+
     def forget_fleet(self, key: str) -> None:
         """Its object is gone, and with it those of its instances that are gone."""
         for instance in self.instances(key, gone=True, since=-1.0):
             if not instance.billable:
                 self._drop(instance.nonce)
-        for known in (self._uids, self._generations, self._handled, self._statuses):
+        for known in (self._uids, self._generations, self._handled, self._statuses, self._refused):
             known.pop(key, None)
         self._at.forget(_fleet_path(key))
-        self._deleting.discard(key)
+        if not self.instances(key):  # else it goes on being torn down: nobody asks for it any more
+            self._deleting.discard(key)
 
     def object_gone(self, nonce: str) -> None:
         """An instance's object was taken away from outside. It is made again while the instance bills."""
@@ -157,10 +189,16 @@ class ClusterLedger(Memory):
         self._mark("instance", instance.nonce)
 
     async def secure(self, nonce: str) -> None:
-        """Return when there is an object of an instance. Raises a fault if the server would not take it."""
+        """Return when there is an object of an instance. Raises a fault if the server would not take it.
+
+        Nothing is to be rented for a Fleet that is gone, or going, since it was decided on.
+        """
         instance = self.instance(nonce)
-        if instance is not None and nonce not in self._objects:
-            await self._make(instance)
+        if instance is None or nonce in self._objects:
+            return
+        if instance.fleet not in self._uids or instance.fleet in self._deleting:
+            raise Refused(Reason.DELETED, "its Fleet was deleted meanwhile")
+        await self._make(instance)
 
     def add_run(self, run: Run) -> None:
         """Keep a run with its machine."""
@@ -179,8 +217,13 @@ class ClusterLedger(Memory):
 
     def put_status(self, fleet: str, status: str) -> None:
         """Keep a Fleet's status, and with each instance what is thought of it."""
+        found = FleetStatus.model_validate_json(status)
+        if fleet in self._refused:
+            rest = tuple(each for each in found.conditions if each.type not in {"Ready", "Stalled", "Reconciling"})
+            found = found.model_copy(update={"conditions": (*self._refused[fleet], *rest)})
+            status = found.model_dump_json(by_alias=True)
         super().put_status(fleet, status)
-        for said in FleetStatus.model_validate_json(status).instances:
+        for said in found.instances:
             if self._said.get(said.nonce) != said:
                 self._said[said.nonce] = said
                 self._mark("instance", said.nonce)
@@ -192,6 +235,7 @@ class ClusterLedger(Memory):
         It is being torn down until that is gone: or something would be rented for it anew.
         """
         if deleting:
+            self.accept(fleet)
             super().set_deleting(fleet, deleting=True)
         else:
             self._mark("end", fleet)
@@ -323,7 +367,8 @@ class ClusterLedger(Memory):
         await self._at.free(_fleet_path(key))
 
 
-def _path(body: Body) -> str:
+def instance_path(body: Mapping[str, Any]) -> str:
+    """Where an Instance's object is."""
     meta = body["metadata"]
     return f"{ROOT}/namespaces/{meta['namespace']}/instances/{meta['name']}"
 

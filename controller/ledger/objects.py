@@ -11,7 +11,7 @@ from typing import Any
 
 from controller.ledger.values import TIMES, alias, back, out, rfc3339, rounded, unix
 from controller.model.fleet import API_VERSION, Fleet
-from controller.model.instance import Backoff, Instance, Phase
+from controller.model.instance import Backoff, Decision, Instance, Phase
 from controller.model.reasons import Reason
 from controller.model.status import Condition, FleetStatus, InstanceStatus
 from controller.report.instance import conditions_of
@@ -99,7 +99,9 @@ def fleet_status(said: FleetStatus, *, generation: int, handled: str, backoffs: 
         "creditRunwayHours": None if runway is None else float(f"{runway:.2g}"),
         "market": {"matching": said.market.matching, "rejected": {str(r): n for r, n in said.market.rejected.items()}},
         "conditions": [condition(each, generation) for each in said.conditions],
-        "shapes": [{k: v for k, v in shape.items() if v is not None} for shape in status["shapes"]],
+        "rate": rounded(said.rate),
+        "costPerUnit": rounded(said.cost_per_unit),
+        "shapes": [{k: rounded(v) for k, v in shape.items() if v is not None} for shape in status["shapes"]],
         "backoffs": [backoff_out(each) for each in backoffs],
     }
 
@@ -122,7 +124,8 @@ def said_of(body: Body) -> FleetStatus | None:
     if not status.get("conditions"):
         return None
     conditions = [{**each, "lastTransitionTime": unix(each["lastTransitionTime"])} for each in status["conditions"]]
-    return FleetStatus.model_validate({**status, "fleet": key_of(body), "conditions": conditions, "market": {}})
+    market = {name: value for name, value in (status.get("market") or {}).items() if name != "at"}
+    return FleetStatus.model_validate({**status, "fleet": key_of(body), "conditions": conditions, "market": market})
 
 
 def backoff_out(backoff: Backoff) -> dict[str, Any]:
@@ -146,7 +149,7 @@ def backoff_in(each: Body) -> Backoff:
 
 def instance_name(instance: Instance) -> str:
     """What an instance's object is called."""
-    return f"{place_of(instance.fleet)[1]}-{instance.nonce}"
+    return f"{place_of(instance.fleet)[1]}-{instance.nonce}".replace("+", "-")  # a twin's nonce has one
 
 
 def instance_object(instance: Instance, *, owner: str, fleet_uid: str | None) -> dict[str, Any]:
@@ -174,6 +177,8 @@ def instance_status(instance: Instance, said: InstanceStatus | None, *, generati
         value = None if said is None else getattr(said, name)
         status[alias(name)] = out(name, value if name in TIMES else rounded(value))
     status["job"] = status["job"] or None
+    if said is not None and said.decision is Decision.UNKNOWN:  # to be measured, now
+        status["nextRunAt"] = None
     status["conditions"] = [condition(each, generation) for each in conditions_of(instance)]
     return status | {"observedGeneration": generation}
 

@@ -30,11 +30,12 @@ from controller.runtime.lease import Lease, Term
 from controller.runtime.operator import Operator
 from controller.runtime.secret import ClusterSecrets
 from controller.runtime.settings import Settings
-from controller.runtime.watch import Watch, login
+from controller.runtime.watch import Seen, Watch, login
 from controller.vast.client import VastClient
 
 log = logging.getLogger(__name__)
 
+AT_ONCE = 8  # fleets that are passed over at one time
 LOAD_AGAIN = 2.0  # seconds of the wall's clock between tries to read what is remembered
 
 
@@ -128,12 +129,14 @@ class Process:
             owner=settings.owner,
             limits=settings.limits,
             pace=settings.pace,
+            at_once=AT_ONCE,
         )
         keeping = asyncio.create_task(lease.keep(), name="lease")
         try:
-            if not await self._first(self._load(ledger), keeping):
+            operator = Operator(loop=loop, ledger=ledger, api=api, clock=settings.clock, pace=settings.pace)
+            if not await self._first(self._load(ledger, operator), keeping):
                 return int(not self._stop.is_set())
-            self._operator = Operator(loop=loop, ledger=ledger, api=api, clock=settings.clock, pace=settings.pace)
+            self._operator = operator
             return await self._operate(self._operator, keeping)
         finally:
             keeping.cancel()
@@ -163,15 +166,18 @@ class Process:
             await watch.close()
         return int(not self._stop.is_set())
 
-    async def _load(self, ledger: ClusterLedger) -> None:
+    async def _load(self, ledger: ClusterLedger, operator: Operator) -> None:
         while True:
             try:
-                return await ledger.load(self._place.namespaces)
+                for body in await ledger.load(self._place.namespaces):
+                    operator.seen(Seen("Fleet", body, gone=False))
             except Misconfigured:
                 raise
             except Fault as fault:
                 log.warning("what is remembered could not be read: %s", fault)
                 await asyncio.sleep(LOAD_AGAIN)  # noqa: TID251 - the cluster's time, not the controller's
+            else:
+                return
 
     async def _first(self, work: object, *ends: asyncio.Task[None]) -> bool:
         """Do some work, unless told to stop or something else ends before; whether it was done."""

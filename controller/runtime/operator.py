@@ -15,14 +15,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from controller.ledger import objects
-from controller.ledger.api import Api
-from controller.ledger.cluster import ROOT, ClusterLedger
+from controller.ledger.api import Api, Conflict
+from controller.ledger.cluster import ROOT, ClusterLedger, instance_path
 from controller.ledger.objects import FINALIZER, REQUESTED_AT, place_of
 from controller.loop.pace import Pace, Schedule
 from controller.loop.passes import Loop
 from controller.loop.ports import Clock
 from controller.model.faults import Fault
 from controller.model.fleet import Fleet
+from controller.model.instance import Event
 from controller.model.status import FleetStatus
 from controller.report.fleet import first, invalid
 from controller.runtime.watch import Seen
@@ -54,6 +55,7 @@ class Operator:
         self._active = pace.active
         self._fleets: dict[str, Fleet] = {}  # what is wanted, the last good spec of each
         self._bodies: dict[str, Mapping[str, Any]] = {}  # metadata of the Fleets as they are
+        self._strange: set[str] = set()  # paths of Instances that are ours and not known
         self._orphans: set[str] = set()  # fleets that are deleted, and whose instances run on
         self._wake = loop.jobs.wake
         self._stopped = asyncio.Event()
@@ -102,12 +104,29 @@ class Operator:
             text = self._ledger.status(key)
             before = FleetStatus.model_validate_json(text) if text not in {None, "{}"} else None
             said = invalid(before, key, error, now=self._clock.now())
-            self._ledger.put_status(key, said.model_dump_json(by_alias=True))
+            if before is None or before.condition("Stalled") != said.condition("Stalled"):
+                self._tell_refused(key, said)
+            self._ledger.refuse(key, said)
             return
+        self._ledger.accept(key)
         self._fleets[key] = fleet
         if self._ledger.status(key) is None:
             self._ledger.hold(key, generation=meta["generation"], requested_at="")
             self._ledger.put_status(key, first(fleet, now=self._clock.now()).model_dump_json(by_alias=True))
+
+    def _tell_refused(self, key: str, said: FleetStatus) -> None:
+        stalled = said.condition("Stalled")
+        if stalled is None:
+            return
+        told = Event(
+            at=self._clock.now(),
+            fleet=key,
+            about=key,
+            kind="Warning",
+            reason=stalled.reason,
+            message=stalled.message,
+        )
+        self._ledger.add_event(told)
 
     def _fleet_ending(self, key: str, body: Mapping[str, Any]) -> None:
         if FINALIZER not in (body["metadata"].get("finalizers") or ()):
@@ -130,6 +149,11 @@ class Operator:
     def _instance_seen(self, seen: Seen) -> None:
         nonce, key = seen.body["spec"]["nonce"], objects.key_of(seen.body)
         instance = self._ledger.instance(nonce)
+        if instance is None and not seen.gone and self._ledger.is_ours(seen.body):
+            self._strange.add(instance_path(seen.body))
+            self._schedule.wake([key])
+            self._wake.set()
+            return
         if (
             instance is None
             or instance.fleet != key
@@ -165,8 +189,8 @@ class Operator:
             await self._loop.close()
             writer.cancel()
             await asyncio.gather(writer, return_exceptions=True)
-            for fault in await self._ledger.flush():
-                log.warning("not written: %s", fault)
+            if faults := await self._ledger.flush():
+                log.warning("%d objects were not written at the end, the first: %s", len(faults), faults[0])
 
     def stop(self) -> None:
         """End after the pass that is under way."""
@@ -180,6 +204,7 @@ class Operator:
         return f"the loop did nothing for {silent:.0f} s" if silent > DEAD else ""
 
     async def _round(self) -> None:
+        await self._take_in()
         due, woken = self._schedule.due(self._clock.now()), set(self._loop.woken)
         self._loop.woken.clear()
         names = (due | woken) - await self._not_ready(due | woken) - self._orphans
@@ -196,6 +221,16 @@ class Operator:
             self._schedule.passed(said, now=now, listed=self._loop.listed)
             if said.fleet not in self._bodies and not self._ledger.instances(said.fleet):
                 self._schedule.forget(said.fleet)
+
+    async def _take_in(self) -> None:
+        """Take in what a leader before this one wrote after this one had read: its write was on its way."""
+        for path in tuple(self._strange):
+            try:
+                await self._ledger.take_in(path)
+            except Fault as fault:
+                log.warning("%s could not be read: %s", path, fault)
+            else:
+                self._strange.discard(path)
 
     async def _not_ready(self, names: set[str]) -> set[str]:
         """Put our finalizer on Fleets that are without; nothing is rented for one before it was seen on it."""
@@ -219,6 +254,8 @@ class Operator:
                         after = {"resourceVersion": meta["resourceVersion"], "finalizers": [*rest, FINALIZER]}
                         if FINALIZER not in rest:
                             await self._api.patch(path, {"metadata": after})
+                except Conflict:
+                    self._schedule.wake([key])
                 except Fault as fault:
                     log.warning("%s: no finalizer could be put on it: %s", key, fault)
                     self._schedule.later(key, self._clock.now())
