@@ -1,6 +1,6 @@
 """When each fleet is passed over next: at once when something of it changed, else as fast as it moves.
 
-Passes are due on a grid of the shortest pace, so that many fleets share one listing.
+Passes are due on the grid of their pace, so that many fleets share one listing.
 """
 
 import math
@@ -49,7 +49,8 @@ class Schedule:
         wait = self._pace.steady if said.ready else self._pace.active
         if idle:
             wait = min(self._pace.retry, self._pace.active * 2.0 ** min(idle - 1, 16))
-        self._due[said.fleet] = math.floor((now + wait) / self._pace.active) * self._pace.active
+        grid = self._pace.steady if said.ready and not idle else self._pace.active
+        self._due[said.fleet] = math.floor((now + wait) / grid) * grid
 
     def due(self, now: float) -> set[str]:
         """The fleets to be passed over now."""

@@ -64,9 +64,18 @@ class Process:
         settings: vast.ai's key, and what else the controller goes by.
         place: where it stands.
         say: told what changes, line by line.
+        client: makes the client of vast.ai.
     """
 
-    def __init__(self, settings: Settings, place: Place, *, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        place: Place,
+        *,
+        say: Callable[[str], None],
+        client: Callable[..., VastClient] = VastClient,
+    ) -> None:
+        self._client = client
         self._settings = settings
         self._place = place
         self._say = say
@@ -108,7 +117,7 @@ class Process:
     async def _lead(self, lease: Lease, who: Callable[[], Connection]) -> int:
         settings = self._settings
         api = Api(who, fence=lease.check)
-        client = VastClient(api_key=settings.api_key, url=settings.url, clock=settings.clock, fence=lease.check)
+        client = self._client(api_key=settings.api_key, url=settings.url, clock=settings.clock, fence=lease.check)
         key = load_or_make_key(settings.ssh_key)
         secrets = ClusterSecrets(api)
 

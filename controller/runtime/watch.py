@@ -96,6 +96,11 @@ class Watch:
         return registry
 
 
+logging.getLogger("kopf._core.reactor.running").setLevel(
+    logging.ERROR
+)  # that signals are left to us is as it should be
+
+
 def _settings() -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
