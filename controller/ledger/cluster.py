@@ -84,14 +84,18 @@ class ClusterLedger(Memory):
         for place in places:
             async for body in self._api.items(f"{ROOT}{place}/instances", labels=ours):
                 self._load_instance(body)
-        async for body in self._api.items(f"{ROOT}/machines", labels=ours):
+        with suppress(Gone):  # their kind is taken away, and what bills must be ended all the same
+            await self._load_machines(ours)
+        return [body for place in places async for body in self._api.items(f"{ROOT}{place}/fleets")]
+
+    async def _load_machines(self, labels: str) -> None:
+        async for body in self._api.items(f"{ROOT}/machines", labels=labels):
             machine = int(body["spec"]["machineId"])
             self._machine_objects.add(machine)
             self.load_runs(machine, machines.runs_of(body))
             held = machines.machine_backoff(body)
             if held is not None:
                 super().put_backoff(held)
-        return [body for place in places async for body in self._api.items(f"{ROOT}{place}/fleets")]
 
     def _load_instance(self, body: Body) -> None:
         instance = objects.instance_of(body | {"kind": "Instance"})
@@ -99,6 +103,8 @@ class ClusterLedger(Memory):
         self._said[instance.nonce] = objects.said_of_instance(body)
         self._objects[instance.nonce] = instance_path(body)
         self._at.know(instance_path(body), body.get("status") or {})
+        if not instance.billable and self.is_ours(body):  # who wrote that it is gone did not come to free it
+            self._mark("instance", instance.nonce)
 
     def is_ours(self, body: Mapping[str, Any]) -> bool:
         """Whether an Instance's object is held, and by this controller."""
@@ -326,8 +332,12 @@ class ClusterLedger(Memory):
         held = self._backoffs.get(("machine", name))
         path = f"{ROOT}/machines/{machines.machine_name(self._owner, machine)}"
         if machine not in self._machine_objects:
-            with suppress(Conflict):
+            try:
                 await self._api.create(f"{ROOT}/machines", machines.machine_object(self._owner, machine))
+            except Conflict:
+                pass
+            except Gone:  # their kind is taken away
+                return
             self._machine_objects.add(machine)
         here = self.on_machine(machine)
         thought = {i.shape: self._said[i.nonce] for i in here if i.nonce in self._said}

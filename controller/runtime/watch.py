@@ -67,20 +67,24 @@ class Watch:
 
     def _run(self) -> None:
         try:
-            asyncio.run(
-                kopf.operator(
-                    registry=self._registry(),
-                    settings=_settings(),
-                    standalone=True,
-                    clusterwide=not self._namespaces,
-                    namespaces=self._namespaces,
-                    stop_flag=self._stop,
-                )
-            )
+            asyncio.run(self._watch())
         except Exception:
             log.exception("watching the cluster ended")
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._ended)
+
+    async def _watch(self) -> None:
+        try:
+            await kopf.operator(
+                registry=self._registry(),
+                settings=_settings(),
+                standalone=True,
+                clusterwide=not self._namespaces,
+                namespaces=self._namespaces,
+                stop_flag=self._stop,
+            )
+        finally:
+            self._stop.set()  # kopf waits for it in a thread, for whose end the loop waits, and that could be for ever
 
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()

@@ -143,10 +143,15 @@ class Stage:
     async def operator(
         self, *arguments: str, namespaces: tuple[str, ...] | None = None, **environ: str
     ) -> AsyncIterator[Operator]:
-        """Run an operator, see `start`, until the block ends; it must then end by itself when it is told to."""
+        """Run an operator, see `start`, until the block ends; it must then end by itself when it is told to.
+
+        Nor may it have met an error of its own, or have written what the definitions do not know: that is dropped.
+        """
         operator = await self.start(*arguments, namespaces=namespaces, **environ)
         yield operator
         assert await operator.stop() == 0, operator.lines[-20:]
+        amiss = ("Traceback", "error of our own", "the API server warns")
+        assert not [line for line in operator.lines if any(word in line for word in amiss)], operator.lines
 
     # the cluster
 
@@ -275,7 +280,10 @@ class Stage:
         for operator in self.operators:
             await operator.stop(signal.SIGKILL)
         await self.emulator.close()
-        left = await self.cluster.kubectl_async("get", KINDS, "-A", "-o", "json")
+        try:
+            left = await self.cluster.kubectl_async("get", KINDS, "-A", "-o", "json")
+        except KubectlError:  # the kinds themselves are gone
+            return
         for body in json.loads(left)["items"]:
             meta = body["metadata"]
             if FINALIZER in meta.get("finalizers", ()):

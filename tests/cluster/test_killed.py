@@ -111,6 +111,7 @@ async def test_killed_fifty_times_while_a_fleet_converges(kinds: Cluster, namesp
             deaths.append(await kill_once(here, rng))
             await books.look_at_objects()
         await here.stage.apply(manifest(count=TARGET, budget=BUDGET))
+        here.seconds = 15
         here.start()
         await here.stage.ready()
         alive = len(here.stage.alive)
