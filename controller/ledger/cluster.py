@@ -222,7 +222,7 @@ class ClusterLedger(Memory):
         self._mark_backoff(scope, key)
 
     def put_status(self, fleet: str, status: str) -> None:
-        """Keep a Fleet's status, and with each instance what is thought of it."""
+        """Keep a Fleet's status, and with each instance and its machine what is thought of it."""
         found = FleetStatus.model_validate_json(status)
         if fleet in self._refused:
             rest = tuple(each for each in found.conditions if each.type not in {"Ready", "Stalled", "Reconciling"})
@@ -233,6 +233,9 @@ class ClusterLedger(Memory):
             if self._said.get(said.nonce) != said:
                 self._said[said.nonce] = said
                 self._mark("instance", said.nonce)
+                instance = self.instance(said.nonce)
+                if instance is not None and self.runs(instance.machine_id):
+                    self._mark("machine", str(instance.machine_id))
         self._mark("fleet", fleet)
 
     def set_deleting(self, fleet: str, *, deleting: bool) -> None:

@@ -13,8 +13,8 @@ from controller.ledger.cluster import ClusterLedger
 from controller.model.faults import Refused
 from controller.model.instance import Phase
 from controller.model.reasons import Reason
-from controller.model.status import Condition, FleetStatus
-from tests.plan.conftest import NOW, instance
+from controller.model.status import Condition, FleetStatus, InstanceStatus
+from tests.plan.conftest import NOW, instance, run
 
 KEY = "team-a.provers"
 FLEET = {"kind": "Fleet", "metadata": {"namespace": "team-a", "name": "provers", "uid": "1"}, "spec": {}}
@@ -99,6 +99,17 @@ def test_a_refused_spec_stays_told_of_whatever_a_pass_finds(ledger: ClusterLedge
     ledger.accept(KEY)
     ledger.put_status(KEY, well.model_dump_json(by_alias=True))
     assert FleetStatus.model_validate_json(ledger.status(KEY) or "").ready
+
+
+def test_a_machine_is_written_when_more_is_thought_of_it(ledger: ClusterLedger):
+    """A Machine whose run was written before it was judged is written again with what came of it."""
+    measured = instance(fleet=KEY, nonce="a1", machine_id=7)
+    ledger.put(measured)
+    ledger.add_run(run(measured))
+    ledger.behind.drop("machine", "7")
+    said = FleetStatus(fleet=KEY, instances=(InstanceStatus(nonce="a1", rate=60.0, p_good=0.9),))
+    ledger.put_status(KEY, said.model_dump_json(by_alias=True))
+    assert ledger.behind.owes("machine", "7")
 
 
 def test_a_twin_has_a_name_that_kubernetes_takes():
