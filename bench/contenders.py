@@ -3,12 +3,14 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import median
 
 from bench.executor import HOUR_S, SHAPE, Executor, Judge, Place
 from bench.score import DAY, SLOTS, WEEK, Record
-from bench.world import FLOOR, Machine
+from bench.world import FLOOR, Machine, Nature
+from controller.judge.assumptions import DEFAULTS, Assumptions
 from controller.loop import evidence
 from controller.model.fleet import Fleet
 from controller.model.instance import Decision, Instance, Run, Verdict
@@ -104,11 +106,12 @@ class Contender:
     standard: float = FLOOR
     again: float = math.inf
     reads: bool = False
+    assumptions: Assumptions = DEFAULTS
     judgement: dict[str, float] = field(default_factory=dict)
 
     def executor(self, machines: list[Machine], slots: int = SLOTS) -> Executor:
         """So many slots on a market, at the beginning."""
-        judge: Judge = evidence.weigh
+        judge: Judge = partial(evidence.weigh, assumptions=self.assumptions)
         if self.rule is not None:
             judge = ByRule(
                 machines={machine.id: machine for machine in machines},
@@ -159,3 +162,18 @@ CONTENDERS = (
     Contender(name="bound: exact, 64 and up", rule=knows(CHOSEN), rate_of=_truth, standard=CHOSEN),
 )
 BY_NAME = {contender.name: contender for contender in CONTENDERS}
+
+
+def told(nature: Nature) -> Contender:
+    """Ours, with assumptions that are just so."""
+    assumptions = replace(
+        DEFAULTS,
+        mean=math.log(nature.mean / FLOOR),
+        sd=nature.machine_cv,
+        session_sd=nature.session_cv,
+        session_seconds=nature.session_hours * HOUR_S,
+        disturbed=nature.disturbed,
+        drop=nature.drop,
+        least_error=nature.noise,
+    )
+    return replace(OURS, name="told", assumptions=assumptions)

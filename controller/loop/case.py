@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from statistics import fmean, median, stdev
 
-from controller.judge.assumptions import DEFAULTS, UNMEASURED, Effort, Prior
+from controller.judge.assumptions import DEFAULTS, Assumptions, Effort, Prior
 from controller.judge.belief import Sample, samples
 from controller.judge.prior import learn
 from controller.judge.search import search
@@ -46,6 +46,7 @@ class Case:
         rentals: of this fleet, that shape and workload, gone or not.
         runs: of one shape and workload, with a rate or without, oldest first.
         now: unix seconds.
+        assumptions: what is taken for granted about machines and runs.
     """
 
     fleet: Fleet
@@ -53,6 +54,7 @@ class Case:
     rentals: tuple[Instance, ...]
     runs: tuple[Run, ...]
     now: float
+    assumptions: Assumptions = DEFAULTS
 
     def verdict(self, instance: Instance, *, neighbours: int) -> Verdict:
         """What is thought of an instance that works beside so many others of ours on its machine.
@@ -61,7 +63,7 @@ class Case:
         """
         runs = self.evidence(instance, neighbours=neighbours)
         if not runs:
-            return self.judged((), UNMEASURED)
+            return self.judged((), self._unmeasured)
         said = self.judged(runs, self.prior_of(runs))
         return said if runs[-1].neighbours == neighbours else _elsewhere(said, runs[-1], neighbours)
 
@@ -78,7 +80,8 @@ class Case:
         """What is thought of each machine that was measured, rented or not: by its fastest card, had it to itself."""
         found: dict[int, Verdict] = {}
         for runs in self._histories.values():
-            said = _standing(alike(runs), self._terms(self.prior_of(runs)), math.ceil(self.now / FADED) * FADED)
+            moment = math.ceil(self.now / FADED) * FADED
+            said = _standing(alike(runs), self._terms(self.prior_of(runs)), moment, self.assumptions)
             best = found.get(runs[-1].machine_id)
             if best is None or (said.p_good or 0.0) > (best.p_good or 0.0):
                 found[runs[-1].machine_id] = said
@@ -86,7 +89,7 @@ class Case:
 
     def judged(self, runs: Sequence[Run], prior: Prior) -> Verdict:
         """The judge's verdict on comparable runs."""
-        return _judged(tuple(runs), self._terms(prior), self._moment(runs))
+        return _judged(tuple(runs), self._terms(prior), self._moment(runs), self.assumptions)
 
     def _terms(self, prior: Prior) -> Terms:
         judgement = self.fleet.spec.judgement
@@ -118,7 +121,7 @@ class Case:
     @cached_property
     def search(self) -> Search:
         """What finding one more takes."""
-        hours = search(self.prior, self.effort, DEFAULTS)
+        hours = search(self.prior, self.effort, self.assumptions)
         prices = [i.price for i in self.rentals if i.billable and i.price > 0]
         cost = round(fmean(prices) * hours) if prices else None
         prior = self.prior
@@ -150,11 +153,15 @@ class Case:
     def prior(self) -> Prior:
         """What to expect of a machine never measured: as most of those that were."""
         classes = Counter(class_of(newest(runs)) for runs in self._histories.values())
-        return self._priors[max(classes, key=lambda c: classes[c])] if classes else UNMEASURED
+        return self._priors[max(classes, key=lambda c: classes[c])] if classes else self._unmeasured
 
     def prior_of(self, runs: Sequence[Run]) -> Prior:
         """What to expect of a machine measured like these."""
-        return self._priors.get(class_of(newest(runs)), UNMEASURED) if runs else self.prior
+        return self._priors.get(class_of(newest(runs)), self._unmeasured) if runs else self.prior
+
+    @property
+    def _unmeasured(self) -> Prior:
+        return Prior(self.assumptions.mean, self.assumptions.sd)
 
     @cached_property
     def effort(self) -> Effort:
@@ -190,7 +197,7 @@ class Case:
 
     @cached_property
     def _priors(self) -> dict[Class, Prior]:
-        return {key: learn(histories) for key, histories in self._shown.items()}
+        return {key: learn(histories, self.assumptions) for key, histories in self._shown.items()}
 
     @cached_property
     def _shown(self) -> dict[Class, list[tuple[Sample, ...]]]:
@@ -264,14 +271,14 @@ def _elsewhere(said: Verdict, last: Run, neighbours: int) -> Verdict:
 
 
 @lru_cache(maxsize=4096)
-def _judged(runs: tuple[Run, ...], terms: Terms, now: float) -> Verdict:
+def _judged(runs: tuple[Run, ...], terms: Terms, now: float, assumptions: Assumptions) -> Verdict:
     """A verdict is a pure function of its evidence, and asked for at each pass."""
-    return judge(runs, terms, now=now)
+    return judge(runs, terms, now=now, assumptions=assumptions)
 
 
 @lru_cache(maxsize=4096)
-def _standing(runs: tuple[Run, ...], terms: Terms, now: float) -> Verdict:
-    return standing(runs, terms, now=now)
+def _standing(runs: tuple[Run, ...], terms: Terms, now: float, assumptions: Assumptions) -> Verdict:
+    return standing(runs, terms, now=now, assumptions=assumptions)
 
 
 @lru_cache(maxsize=4096)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from controller.judge.assumptions import DEFAULTS, Assumptions
 from controller.judge.suspect import Suspect, suspect
 from controller.loop.case import Case
 from controller.loop.widths import RanOut, ran_out_anywhere, ran_out_here
@@ -128,6 +129,7 @@ def weigh(
     now: float,
     company: Mapping[str, int] | None = None,
     grouped: Mapping[Kind, tuple[Run, ...]] | None = None,
+    assumptions: Assumptions = DEFAULTS,
 ) -> Weighed:
     """Lay all that was measured before the judge.
 
@@ -138,6 +140,7 @@ def weigh(
         now: unix seconds.
         company: as `company_of` has it of all that is on their machines; left out: of `instances`.
         grouped: what `by_kind` makes of the runs, where that is known.
+        assumptions: what is taken for granted about machines and runs.
     """
     measured = by_kind(runs) if grouped is None else grouped
     rented: defaultdict[Kind, list[Instance]] = defaultdict(list)
@@ -150,7 +153,12 @@ def weigh(
     kinds = {(key, workload) for key in shapes} | {(i.shape, i.workload) for i in mine}
     cases = {
         kind: Case(
-            fleet, shapes.get(kind[0], fleet.spec.shapes[0]), tuple(rented[kind]), measured.get(kind, ()), soon(now)
+            fleet=fleet,
+            shape=shapes.get(kind[0], fleet.spec.shapes[0]),
+            rentals=tuple(rented[kind]),
+            runs=measured.get(kind, ()),
+            now=soon(now),
+            assumptions=assumptions,
         )
         for kind in sorted(kinds)
     }
