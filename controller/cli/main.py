@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("explain", "Say what a reason or a field means, or why something is as it is."),
     "calibration": ("calibration", "Say whether P(good) may be trusted, by what came of it."),
     "destroy": ("destroy", "Destroy a fleet's instances, until each is proven gone."),
+    "operator": ("operator", "Hold the Fleets of a Kubernetes cluster."),
     "crds": ("crds", "Print or write the definitions that a cluster needs."),
     "demo": ("demo", "Watch a fleet live through trouble, without an account or money."),
     "emulator": ("emulator", "Serve an emulated vast.ai on this machine."),
