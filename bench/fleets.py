@@ -99,7 +99,7 @@ class Bed:
 async def measure(cluster: Cluster, fleets: int, directory: Path) -> Row:
     """Create so many Fleets, and look on."""
     clock = ScaledClock(SPEED)
-    market = {"offers": max(300, round(fleets * EACH * 1.3)), "models": ["RTX 4090"]}
+    market = {"offers": max(300, fleets * EACH * 4), "models": ["RTX 4090"]}
     scenario = {"seed": 7, "credit": 10_000_000, "market": market, "limits": {"enabled": False}, "bootSeconds": 20}
     emulator = Emulator(clock=clock, scenario=Scenario.model_validate(scenario))
     url = await emulator.serve()
