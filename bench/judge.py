@@ -109,7 +109,7 @@ def main() -> int:
         runs.append(run(i, machine, GAP_HOURS * rng.randint(0, RUNS - 1)))
         weighed = evidence.weigh(of, [*first, i], runs, now=now)
         known = weighed.cases[SHAPE, of.spec.workload()]
-        known.effort, known.prior  # noqa: B018 - learned from the fleet, and no part of the decision
+        known.effort, known.learned.prior  # noqa: B018 - learned from the fleet, and no part of the decision
         decisions.append(1000 * timed(lambda i=i, known=known: known.verdict(i, neighbours=0)))  # type: ignore[misc]
     median, slowest = statistics.median(decisions), max(decisions)
     print(

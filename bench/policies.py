@@ -141,9 +141,7 @@ def print_calibration(name: str, scores: Sequence[Score]) -> None:
 def print_misspecified(scores: Scores) -> dict[str, float]:
     """Each misspecified row; by how many per cent a good proof comes dearer than to a judge that is told the noise."""
     costs: dict[str, float] = {}
-    print(
-        "\nmisspecified          worlds  bad hours, %  against its oracle, %  against one told, %  over-confident, points"
-    )
+    print("\nmisspecified          worlds  bad hours, %  against its oracle, %  against one told, %  over, points")
     for row in MISSPECIFIED:
         ours, told_, oracle = (scores[name, row] for name in (OURS.name, TOLD, ORACLE.name))
         dearer = tally.against(ours, told_)

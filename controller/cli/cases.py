@@ -11,8 +11,9 @@ from functools import cached_property
 from controller.cli.books import Books
 from controller.judge.assumptions import Prior
 from controller.judge.calibration import Calibration, calibrate
-from controller.loop.case import LEARNED_FROM, Case
+from controller.loop.case import Case
 from controller.loop.evidence import soon
+from controller.loop.learned import LEARNED_FROM
 from controller.loop.outlook import Band, outlook
 from controller.model.fleet import API_VERSION, GIVEN_UP_BELOW, Fleet
 from controller.model.instance import Backoff, Decision, Instance, Run, Verdict
@@ -68,7 +69,7 @@ class Story:
     @property
     def prior(self) -> Prior | None:
         """What is expected of its like."""
-        return None if self.case is None else self.case.prior_of(self.weighed)
+        return None if self.case is None else self.case.learned.prior_of(self.weighed)
 
     def outlook(self, now: float) -> tuple[Band, ...]:
         """What the next run would decide, by what it shows; nothing of what is gone, which has no next."""
@@ -145,7 +146,7 @@ class Cases:
         """What became of the machines by the P they were given, for one fleet or for all."""
         chosen = [s for s in self.known.fleets.values() if fleet in {None, s.fleet}]
         found = {(key, case.shape.min_rate): case for status in chosen for key, case in self._all(status)}
-        return calibrate([each for case in found.values() for each in case.learned_from])
+        return calibrate([each for case in found.values() for each in case.learned.learned_from])
 
     def _all(self, status: FleetStatus) -> Iterator[tuple[tuple[str, str], Case]]:
         """A fleet's cases of every workload that was measured, of its shapes and in its unit."""

@@ -1,39 +1,28 @@
-"""One shape's case before the judge: which runs may be compared, what its machines are like, what a search takes.
+"""One shape's case before the judge: what is thought of a fleet's instances, and what a search takes. Pure.
 
-Pure. Runs may be compared if they are of one workload and shape, as wide and as long, on a whole machine or a part of
-one, and in like company: an instance that had its machine to itself says little of two that share it.
+What its machines are like is in `learned.py`.
 """
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from statistics import fmean, median, stdev
+from statistics import fmean
 
 from controller.judge.assumptions import DEFAULTS, Assumptions, Effort, Prior
-from controller.judge.belief import Sample, samples
-from controller.judge.prior import learn
 from controller.judge.search import search
 from controller.judge.verdict import Terms, judge, standing
 from controller.loop.effort import effort_of
+from controller.loop.learned import Learned, alike, learned
 from controller.model.fleet import Fleet, Shape
-from controller.model.instance import Decision, Instance, Run, RunKind, Search, Verdict
+from controller.model.instance import Decision, Instance, Run, Search, Verdict
 
 HOUR_S = 3600.0
-LEARNED_FROM = 60 * 86400.0  # seconds: machines measured before that say nothing of the next one
 FRESH = 4 * HOUR_S  # seconds after a run in which each hour matters
 FADED = 24 * HOUR_S  # likewise, for a machine that is not rented
 FADING = 6 * HOUR_S  # after that, verdicts within such a span are one and the same
-OFFSET_MACHINES = 3  # that have both a benchmark and production's rate, before the two are told apart
-LEAST_OFFSET = 0.15  # ln: chance and selection make less
-SURE = 2.0  # standard errors
-OFFSET_STEP = 0.04  # ln
-TOGETHER = 86400.0  # seconds between a benchmark and production's rate that are still compared
 LEAST_MACHINES = 5  # measured ones, before a floor is called out of reach
 OUT_OF_REACH = 0.02  # share of machines that reach the floor
-
-Class = tuple[int | None, int | None, bool]  # runs' count and width, and whether on a part of a machine
 
 
 @dataclass(frozen=True)
@@ -56,6 +45,11 @@ class Case:
     now: float
     assumptions: Assumptions = DEFAULTS
 
+    @cached_property
+    def learned(self) -> Learned:
+        """What the runs say of the machines."""
+        return learned(self.runs, self.shape.min_rate, self.now, self.assumptions)
+
     def verdict(self, instance: Instance, *, neighbours: int) -> Verdict:
         """What is thought of an instance that works beside so many others of ours on its machine.
 
@@ -63,15 +57,15 @@ class Case:
         """
         runs = self.evidence(instance, neighbours=neighbours)
         if not runs:
-            return self.judged((), self._unmeasured)
-        said = self.judged(runs, self.prior_of(runs))
+            return self.judged((), self.learned.unmeasured)
+        said = self.judged(runs, self.learned.prior_of(runs))
         return said if runs[-1].neighbours == neighbours else _elsewhere(said, runs[-1], neighbours)
 
     def evidence(self, instance: Instance, *, neighbours: int) -> tuple[Run, ...]:
         """The runs that an instance is judged by, oldest first: all in one company, in its own if there are any."""
-        own = self._of.get(instance.nonce, [])
+        own = self.learned.of.get(instance.nonce, [])
         cards = sorted({run.gpu_uuid for run in own if run.gpu_uuid})
-        mine = [*own, *(run for card in cards for run in self._of[card] if run.nonce != instance.nonce)]
+        mine = [*own, *(run for card in cards for run in self.learned.of[card] if run.nonce != instance.nonce)]
         here = [run for run in mine if run.neighbours == neighbours]
         return alike(here or mine) if own else ()
 
@@ -79,12 +73,13 @@ class Case:
     def machines(self) -> dict[int, Verdict]:
         """What is thought of each machine that was measured, rented or not: by its fastest card, had it to itself."""
         found: dict[int, Verdict] = {}
-        for runs in self._histories.values():
-            moment = math.ceil(self.now / FADED) * FADED
-            said = _standing(alike(runs), self._terms(self.prior_of(runs)), moment, self.assumptions)
-            best = found.get(runs[-1].machine_id)
+        moment = math.ceil(self.now / FADED) * FADED
+        for (machine, card), runs in self.learned.comparable.items():
+            prior = self.learned.prior_of(self.learned.histories[machine, card])
+            said = _standing(runs, self._terms(prior), moment, self.assumptions)
+            best = found.get(machine)
             if best is None or (said.p_good or 0.0) > (best.p_good or 0.0):
-                found[runs[-1].machine_id] = said
+                found[machine] = said
         return found
 
     def judged(self, runs: Sequence[Run], prior: Prior) -> Verdict:
@@ -100,7 +95,7 @@ class Case:
             effort=self.effort,
             replace_below=judgement.replace_below,
             accept_above=judgement.accept_above,
-            offset=self._offset,
+            offset=self.learned.offset,
         )
 
     def _moment(self, runs: Sequence[Run]) -> float:
@@ -112,7 +107,7 @@ class Case:
     @property
     def typical(self) -> float:
         """The rate of a machine never measured, in the benchmark's unit."""
-        return self.rate_of(self.prior)
+        return self.rate_of(self.learned.prior)
 
     def rate_of(self, prior: Prior) -> float:
         """The rate of a typical machine, in the benchmark's unit."""
@@ -121,10 +116,10 @@ class Case:
     @cached_property
     def search(self) -> Search:
         """What finding one more takes."""
-        hours = search(self.prior, self.effort, self.assumptions)
+        hours = search(self.learned.prior, self.effort, self.assumptions)
         prices = [i.price for i in self.rentals if i.billable and i.price > 0]
         cost = round(fmean(prices) * hours) if prices else None
-        prior = self.prior
+        prior = self.learned.prior
         return Search(
             shape=self.shape.key,
             hours=hours,
@@ -139,7 +134,7 @@ class Case:
     @property
     def out_of_reach(self) -> str:
         """Why it is no use to try more machines; empty while it is."""
-        prior = self.prior
+        prior = self.learned.prior
         share = 0.5 * math.erfc(-prior.mean / prior.sd / math.sqrt(2.0))
         if prior.machines < LEAST_MACHINES or share >= OUT_OF_REACH:
             return ""
@@ -150,112 +145,9 @@ class Case:
         )
 
     @cached_property
-    def prior(self) -> Prior:
-        """What to expect of a machine never measured: as most of those that were."""
-        classes = Counter(class_of(newest(runs)) for runs in self._histories.values())
-        return self._priors[max(classes, key=lambda c: classes[c])] if classes else self._unmeasured
-
-    def prior_of(self, runs: Sequence[Run]) -> Prior:
-        """What to expect of a machine measured like these."""
-        return self._priors.get(class_of(newest(runs)), self._unmeasured) if runs else self.prior
-
-    @property
-    def _unmeasured(self) -> Prior:
-        return Prior(self.assumptions.mean, self.assumptions.sd)
-
-    @cached_property
     def effort(self) -> Effort:
         """What finding an instance and measuring it take: the defaults, and what the ledger says."""
-        return effort_of(self.rentals, self._rated, planned_hours=self.fleet.spec.judgement.planned_hours)
-
-    @cached_property
-    def _rated(self) -> tuple[Run, ...]:
-        return tuple(run for run in self.runs if run.rate is not None)
-
-    @cached_property
-    def _of(self) -> dict[str, list[Run]]:
-        """The usable runs by rental, and by card."""
-        found: defaultdict[str, list[Run]] = defaultdict(list)
-        for run in self._rated:
-            for name in (run.nonce, run.gpu_uuid):
-                found[name].append(run)
-        return dict(found)
-
-    @cached_property
-    def _histories(self) -> dict[tuple[int, str], Sequence[Run]]:
-        """The usable runs of each card, had it to itself if it ever was: of GPUs by their ids, else of a rental."""
-        found: defaultdict[tuple[int, str], list[Run]] = defaultdict(list)
-        for run in self._rated:
-            if self.now - run.ended_at < LEARNED_FROM:
-                found[run.machine_id, run.gpu_uuid or run.nonce].append(run)
-        return {card: alone(runs) for card, runs in found.items()}
-
-    @property
-    def learned_from(self) -> tuple[tuple[tuple[Sample, ...], Prior], ...]:
-        """Of each card that was measured: what its runs show, and what is expected of its like."""
-        return tuple((found, self._priors[key]) for key, histories in self._shown.items() for found in histories)
-
-    @cached_property
-    def _priors(self) -> dict[Class, Prior]:
-        return {key: learn(histories, self.assumptions) for key, histories in self._shown.items()}
-
-    @cached_property
-    def _shown(self) -> dict[Class, list[tuple[Sample, ...]]]:
-        """By class: what each card's runs show."""
-        grouped: defaultdict[Class, list[tuple[Sample, ...]]] = defaultdict(list)
-        for runs in self._histories.values():
-            found = _samples(alike(runs), self.shape.min_rate, self._offset)
-            grouped[class_of(newest(runs))].append(found)
-        return dict(grouped)
-
-    @cached_property
-    def _offset(self) -> float:
-        """Ln of how much more production shows than the benchmark; 0 while that may be chance.
-
-        Machines that were kept for a lucky benchmark show a little less later, so that a little says nothing.
-        """
-        apart = []
-        for history in self._histories.values():
-            runs = alike(history)
-            bench = [r for r in runs if r.kind is RunKind.BENCHMARK]
-            read = [r for r in runs if r.kind is RunKind.PRODUCTION]
-            near = [r for r in read if any(abs(r.ended_at - b.ended_at) < TOGETHER for b in bench)]
-            if near:
-                apart.append(_middle(near) - _middle(bench))
-        if len(apart) < OFFSET_MACHINES:
-            return 0.0
-        mean, error = fmean(apart), stdev(apart) / math.sqrt(len(apart))
-        return round(mean / OFFSET_STEP) * OFFSET_STEP if abs(mean) > max(LEAST_OFFSET, SURE * error) else 0.0
-
-
-def alike(runs: Iterable[Run]) -> tuple[Run, ...]:
-    """Runs that may be compared with the newest, oldest first. Production's rate stands beside a benchmark as wide."""
-    ordered = sorted(runs, key=lambda run: run.ended_at)
-    if not ordered:
-        return ()
-    last = newest(ordered)
-    return tuple(run for run in ordered if _like(run, last))
-
-
-def alone(runs: Sequence[Run]) -> Sequence[Run]:
-    """The runs made with no other instance of ours on the machine, if there are any: such as a fresh rental's."""
-    return [run for run in runs if not run.neighbours] or runs
-
-
-def newest(ordered: Sequence[Run]) -> Run:
-    """What stands for a history, oldest first: its newest benchmark, or its newest run if it has none."""
-    return next((run for run in reversed(ordered) if run.kind is RunKind.BENCHMARK), ordered[-1])
-
-
-def _like(run: Run, last: Run) -> bool:
-    if run.kind is RunKind.PRODUCTION:
-        return run.concurrency in {None, last.concurrency} and run.neighbours == last.neighbours
-    return class_of(run) == class_of(last) and run.neighbours == last.neighbours
-
-
-def class_of(run: Run) -> Class:
-    """Runs of one class may be compared between machines."""
-    return run.count, run.concurrency, run.gpu_fraction is not None and run.gpu_fraction < 1.0
+        return effort_of(self.rentals, self.learned.rated, planned_hours=self.fleet.spec.judgement.planned_hours)
 
 
 def _elsewhere(said: Verdict, last: Run, neighbours: int) -> Verdict:
@@ -279,12 +171,3 @@ def _judged(runs: tuple[Run, ...], terms: Terms, now: float, assumptions: Assump
 @lru_cache(maxsize=4096)
 def _standing(runs: tuple[Run, ...], terms: Terms, now: float, assumptions: Assumptions) -> Verdict:
     return standing(runs, terms, now=now, assumptions=assumptions)
-
-
-@lru_cache(maxsize=4096)
-def _samples(runs: tuple[Run, ...], floor: float, offset: float) -> tuple[Sample, ...]:
-    return samples(runs, floor=floor, now=runs[-1].ended_at, assumptions=DEFAULTS, offset=offset)
-
-
-def _middle(runs: Sequence[Run]) -> float:
-    return median(math.log(run.rate) for run in runs if run.rate)

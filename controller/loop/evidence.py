@@ -4,7 +4,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from controller.judge.assumptions import DEFAULTS, Assumptions
 from controller.judge.suspect import Suspect, suspect
@@ -36,7 +36,7 @@ class Weighed:
     fleet: Fleet
     mine: tuple[Instance, ...]
     cases: Mapping[Kind, Case]
-    runs: Sequence[Run]
+    runs: tuple[Run, ...]
     company: Mapping[str, int]
     now: float
 
@@ -100,7 +100,7 @@ class Weighed:
     def suspect(self) -> Suspect | None:
         """What many machines at once may be slow or fail for, other than themselves."""
         floors = {shape.key: shape.min_rate for shape in self.fleet.spec.shapes}
-        return suspect(self.runs, workload=self.fleet.spec.workload(), floors=floors, now=self.now)
+        return _suspect(self.runs, self.fleet.spec.workload(), tuple(floors.items()), self.now)
 
     @cached_property
     def _wanted(self) -> tuple[Case, ...]:
@@ -111,6 +111,12 @@ class Weighed:
     @cached_property
     def _machines(self) -> dict[tuple[int, str], Verdict]:
         return {(machine, case.shape.key): said for case in self._wanted for machine, said in case.machines.items()}
+
+
+@lru_cache(maxsize=8)
+def _suspect(runs: tuple[Run, ...], workload: str, floors: tuple[tuple[str, float], ...], now: float) -> Suspect | None:
+    """The same for all fleets that ask the same."""
+    return suspect(runs, workload=workload, floors=dict(floors), now=now)
 
 
 def by_kind(runs: Iterable[Run]) -> dict[Kind, tuple[Run, ...]]:
@@ -142,6 +148,7 @@ def weigh(
         grouped: what `by_kind` makes of the runs, where that is known.
         assumptions: what is taken for granted about machines and runs.
     """
+    runs = tuple(runs)
     measured = by_kind(runs) if grouped is None else grouped
     rented: defaultdict[Kind, list[Instance]] = defaultdict(list)
     for instance in instances:

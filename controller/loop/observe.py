@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from controller.loop import evidence
 from controller.loop.account import FRESH, AccountWatch
-from controller.loop.case import LEARNED_FROM
 from controller.loop.evidence import Kind, Weighed
+from controller.loop.learned import LEARNED_FROM
 from controller.loop.ports import Clock, Ledger, Provider
 from controller.loop.searches import Searches
 from controller.model import labels

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from controller.loop.case import HOUR_S, Case, newest
+from controller.loop.case import HOUR_S, Case
 from controller.loop.evidence import soon
+from controller.loop.learned import newest
 from controller.model.instance import Decision, Instance, Run
 from controller.model.reasons import Reason
 
@@ -31,7 +32,7 @@ def outlook(case: Case, instance: Instance, *, neighbours: int, at: float) -> tu
     """
     floor = case.shape.min_rate
     then = replace(case, now=soon(at))
-    prior = case.prior_of(case.evidence(instance, neighbours=neighbours))
+    prior = case.learned.prior_of(case.evidence(instance, neighbours=neighbours))
 
     def decided(rate: float) -> Decision:
         runs = (*case.runs, _supposed(case, instance, neighbours, at, rate))

@@ -297,7 +297,7 @@ class Operator:
             for fault in faults[:1]:
                 log.warning("%d objects could not be written, the first: %s", len(faults), fault)
             tries = tries + 1 if faults else 0
-            await asyncio.sleep(WRITE_AGAIN[min(tries, len(WRITE_AGAIN)) - 1] if faults else 0.05)  # noqa: TID251 - see GATHER
+            await asyncio.sleep(WRITE_AGAIN[min(tries, len(WRITE_AGAIN)) - 1] if faults else GATHER)  # noqa: TID251 - see GATHER
 
 
 def _requested(meta: Mapping[str, Any]) -> str:

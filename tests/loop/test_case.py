@@ -3,7 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from controller.loop.case import Case, alike
+from controller.loop.case import Case
+from controller.loop.learned import alike
 from controller.model.instance import Decision, Instance, Phase, Run, RunKind
 from controller.model.reasons import Reason
 from tests.plan.conftest import NOW, fleet, instance, run
@@ -140,7 +141,7 @@ def test_readings_beside_others_are_no_measure_of_production():
         for nth in range(10)
         for one in spaced(instance(20 + nth), 45, 45, kind=RunKind.PRODUCTION, concurrency=5, neighbours=1)
     ]
-    assert case(*alone, *shared)._offset == 0.0
+    assert case(*alone, *shared).learned.offset == 0.0
 
 
 def test_what_is_learned_of_machines_does_not_forget_those_never_put_to_work():
@@ -149,9 +150,9 @@ def test_what_is_learned_of_machines_does_not_forget_those_never_put_to_work():
     working = spaced(MINE, 60, hours_ago=9.0, count=12, concurrency=5)
     read = spaced(MINE, 60, 60, 60, kind=RunKind.PRODUCTION, concurrency=5)
     found = case(*rejected, *working, *read)
-    assert found.prior.machines == 7
-    assert found.prior_of((*working, *read)).machines == 7
-    assert found.prior.mean < math.log(45 / FLOOR)
+    assert found.learned.prior.machines == 7
+    assert found.learned.prior_of((*working, *read)).machines == 7
+    assert found.learned.prior.mean < math.log(45 / FLOOR)
 
 
 def gone(number: int, hours: float, reason: Reason, *, prepared: bool = False) -> Instance:

@@ -92,4 +92,4 @@ def test_production_does_not_part_machines():
         for kind, count in ((RunKind.BENCHMARK, 12), (RunKind.PRODUCTION, None))
     ]
     made = case(*others, measured(60.0, 1.0))
-    assert made.prior_of((measured(60.0, 1.0),)).machines == 7
+    assert made.learned.prior_of((measured(60.0, 1.0),)).machines == 7
