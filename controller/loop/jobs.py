@@ -65,9 +65,8 @@ class Jobs:
                 self._forget(nonce)
 
     async def close(self) -> None:
-        """End all jobs."""
-        for nonce in tuple(self._tasks):
-            await self.cancel(nonce)
+        """End all jobs, at once: each may take a while to leave its host in order."""
+        await asyncio.gather(*map(self.cancel, tuple(self._tasks)))
 
     async def _carry_out(self, order: Order) -> None:
         nonce = order.instance.nonce

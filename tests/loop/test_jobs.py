@@ -117,3 +117,27 @@ async def test_an_end_that_cannot_be_written_down_is_a_failure(room):
     assert [(end.ok, end.reason) for end in written] == [(False, Reason.BENCHMARK_FAILED)]
     assert jobs.wake.is_set()
     assert jobs.running() == {}
+
+
+async def test_jobs_are_ended_at_once():
+    """A job that takes a while to leave its host in order does not keep the others from being told to end."""
+    told: list[str] = []
+    everybody = asyncio.Event()
+
+    class Slow:
+        async def carry_out(self, order: Order, progress):
+            try:
+                await asyncio.Event().wait()
+            finally:
+                told.append(order.instance.nonce)
+                if len(told) == 3:
+                    everybody.set()
+                await everybody.wait()
+
+    jobs = Jobs(hosts=Slow(), clock=Clock(), ended=lambda *_: None)
+    for number in (1, 2, 3):
+        jobs.begin(order(instance(number)))
+    await settled()
+    async with asyncio.timeout(30):
+        await jobs.close()
+    assert (len(told), jobs.running()) == (3, {})
