@@ -14,21 +14,15 @@ from contextlib import suppress
 from typing import Any
 
 from controller.ledger import machines, objects
-from controller.ledger.api import Api, Conflict
-from controller.ledger.behind import Behind
+from controller.ledger.api import Api
 from controller.ledger.memory import Memory
-from controller.ledger.objects import FINALIZER, OWNER_LABEL, place_of
-from controller.ledger.statuses import Statuses
+from controller.ledger.objects import FINALIZER, OWNER_LABEL, ROOT, fleet_path, instance_path
 from controller.ledger.told import Events
+from controller.ledger.writers import ACCOUNT, Writers
 from controller.model.faults import Fault, Gone, Refused
 from controller.model.instance import Backoff, Event, Instance, Run
 from controller.model.reasons import Reason
-from controller.model.status import Condition, FleetStatus, InstanceStatus
-
-ROOT = "/apis/vastfleet.io/v1alpha1"
-GONE_KEPT = 10  # objects of instances that are gone, of each fleet
-
-ACCOUNT = "vastfleet.io/account"
+from controller.model.status import Condition, FleetStatus
 
 Body = dict[str, Any]
 
@@ -47,26 +41,11 @@ class ClusterLedger(Memory):
         self._lease = lease
         self._api = api
         self._owner = owner
-        self._uids: dict[str, str] = {}  # by fleet
-        self._generations: dict[str, int] = {}  # by fleet: that of the spec which is being held
-        self._handled: dict[str, str] = {}  # by fleet: the last requestedAt that a pass has answered
-        self._objects: dict[str, str] = {}  # by nonce: the path of its object, where there is one
-        self._machine_objects: set[int] = set()
-        self._at = Statuses(api)
-        self._said: dict[str, InstanceStatus] = {}
         self._refused: dict[str, tuple[Condition, ...]] = {}  # by fleet: what is said of a spec that is wrong
         self._events = Events(api, owner=owner)
-        self.behind = Behind(  # instances first: a Fleet's object must not go before theirs are free
-            {
-                "instance": self._write_instance,
-                "let go": self._let_go,
-                "machine": self._write_machine,
-                "account": self._write_account,
-                "fleet": self._write_fleet,
-                "end": self._free_fleet,
-                "event": self._events.tell,
-            }
-        )
+        self._writers = Writers(self, api, self._events, owner=owner, lease=lease, fleet_gone=self.forget_fleet)
+        self._known, self._at = self._writers.known, self._writers.at
+        self.behind = self._writers.behind
 
     # reading all of it, once
 
@@ -91,7 +70,7 @@ class ClusterLedger(Memory):
     async def _load_machines(self, labels: str) -> None:
         async for body in self._api.items(f"{ROOT}/machines", labels=labels):
             machine = int(body["spec"]["machineId"])
-            self._machine_objects.add(machine)
+            self._known.machines.add(machine)
             self.load_runs(machine, machines.runs_of(body))
             held = machines.machine_backoff(body)
             if held is not None:
@@ -100,8 +79,8 @@ class ClusterLedger(Memory):
     def _load_instance(self, body: Body) -> None:
         instance = objects.instance_of(body | {"kind": "Instance"})
         super().put(instance)
-        self._said[instance.nonce] = objects.said_of_instance(body)
-        self._objects[instance.nonce] = instance_path(body)
+        self._known.said[instance.nonce] = objects.said_of_instance(body)
+        self._known.paths[instance.nonce] = instance_path(body)
         self._at.know(instance_path(body), body.get("status") or {})
         if not instance.billable and self.is_ours(body):  # who wrote that it is gone did not come to free it
             self._mark("instance", instance.nonce)
@@ -120,23 +99,23 @@ class ClusterLedger(Memory):
     def know_fleet(self, body: Mapping[str, Any]) -> None:
         """A Fleet's object as it was seen: its uid, and what its status kept if this process has said nothing yet."""
         key = objects.key_of(body)
-        self._uids[key] = body["metadata"]["uid"]
+        self._known.uids[key] = body["metadata"]["uid"]
         if not body["metadata"].get("deletionTimestamp"):
             self._deleting.discard(key)
         if self.status(key) is not None:
             return
         said = objects.said_of(body)
         if said is not None:
-            mine = tuple(self._said[i.nonce] for i in self.instances(key) if i.nonce in self._said)
+            mine = tuple(self._known.said[i.nonce] for i in self.instances(key) if i.nonce in self._known.said)
             super().put_status(key, said.model_copy(update={"instances": mine}).model_dump_json(by_alias=True))
-            self._at.know(_fleet_path(key), body["status"])
+            self._at.know(fleet_path(key), body["status"])
         for held in objects.backoffs_of(body):
             super().put_backoff(held)
-        self._handled[key] = (body.get("status") or {}).get("lastHandledReconcileAt") or ""
+        self._known.handled[key] = (body.get("status") or {}).get("lastHandledReconcileAt") or ""
 
     def hold(self, key: str, *, generation: int, requested_at: str) -> None:
         """Of which spec, and after which request, the next status of a Fleet speaks."""
-        self._generations[key], self._handled[key] = generation, requested_at
+        self._known.generations[key], self._known.handled[key] = generation, requested_at
 
     def refuse(self, key: str, said: FleetStatus) -> None:
         """A Fleet's spec is wrong: its conditions say so until it is held to another, whatever its passes find."""
@@ -151,34 +130,25 @@ class ClusterLedger(Memory):
         """Its object is gone, and with it those of its instances that are gone."""
         for instance in self.instances(key, gone=True, since=-1.0):
             if not instance.billable:
-                self._drop(instance.nonce)
-        for known in (self._uids, self._generations, self._handled, self._statuses, self._refused):
+                self._writers.drop(instance.nonce)
+        for known in (self._known.uids, self._known.generations, self._known.handled, self._statuses, self._refused):
             known.pop(key, None)
-        self._at.forget(_fleet_path(key))
+        self._at.forget(fleet_path(key))
         if not self.instances(key):  # else it goes on being torn down: nobody asks for it any more
             self._deleting.discard(key)
 
     def object_gone(self, nonce: str) -> None:
         """An instance's object was taken away from outside. It is made again while the instance bills."""
-        path = self._objects.pop(nonce, None)
-        if path is not None:
-            self._at.forget(path)
-        instance = self.instance(nonce)
-        if instance is None:
-            return
-        if instance.billable:
-            self._mark("instance", nonce)
-        else:
-            self._drop(nonce)
+        self._writers.gone(nonce)
 
     def instance_wiped(self, nonce: str) -> None:
         """The status of an instance's object is not there any more: it is written again."""
-        if self._at.forget(self._objects.get(nonce, "")):
+        if self._at.forget(self._known.paths.get(nonce, "")):
             self._mark("instance", nonce)
 
     def fleet_wiped(self, key: str) -> None:
         """The status of a Fleet is not there any more: it is written again."""
-        if self._at.forget(_fleet_path(key)):
+        if self._at.forget(fleet_path(key)):
             self._mark("fleet", key)
 
     def let_go(self, key: str) -> None:
@@ -200,11 +170,11 @@ class ClusterLedger(Memory):
         Nothing is to be rented for a Fleet that is gone, or going, since it was decided on.
         """
         instance = self.instance(nonce)
-        if instance is None or nonce in self._objects:
+        if instance is None or nonce in self._known.paths:
             return
-        if instance.fleet not in self._uids or instance.fleet in self._deleting:
+        if instance.fleet not in self._known.uids or instance.fleet in self._deleting:
             raise Refused(Reason.DELETED, "its Fleet was deleted meanwhile")
-        await self._make(instance)
+        await self._writers.make(instance)
 
     def add_run(self, run: Run) -> None:
         """Keep a run with its machine."""
@@ -230,8 +200,8 @@ class ClusterLedger(Memory):
             status = found.model_dump_json(by_alias=True)
         super().put_status(fleet, status)
         for said in found.instances:
-            if self._said.get(said.nonce) != said:
-                self._said[said.nonce] = said
+            if self._known.said.get(said.nonce) != said:
+                self._known.said[said.nonce] = said
                 self._mark("instance", said.nonce)
                 instance = self.instance(said.nonce)
                 if instance is not None and self.runs(instance.machine_id):
@@ -257,7 +227,7 @@ class ClusterLedger(Memory):
 
     def add_event(self, event: Event) -> None:
         """Tell of something, as a Kubernetes event. What cannot be told is not tried again."""
-        name = self._events.add(event, uid=self._uids.get(event.fleet))
+        name = self._events.add(event, uid=self._known.uids.get(event.fleet))
         if name is not None:
             self._mark("event", name)
 
@@ -273,119 +243,3 @@ class ClusterLedger(Memory):
     async def flush(self) -> list[Fault]:
         """Write what differs from what was written last; what can't be written now is written the next time."""
         return await self.behind.flush()
-
-    # instances
-
-    async def _make(self, instance: Instance) -> None:
-        body = objects.instance_object(instance, owner=self._owner, fleet_uid=self._uids.get(instance.fleet))
-        namespace, _ = place_of(instance.fleet)
-        path = f"{ROOT}/namespaces/{namespace}/instances"
-        with suppress(Conflict):  # ours, from a create whose answer was lost
-            await self._api.create(path, body)
-        self._objects[instance.nonce] = f"{path}/{body['metadata']['name']}"
-
-    async def _write_instance(self, nonce: str) -> None:
-        instance = self.instance(nonce)
-        if instance is None:
-            return
-        if nonce not in self._objects:
-            if not instance.billable:  # it never had one: nothing of it is left to be told
-                self._drop(nonce)
-                return
-            await self._make(instance)
-        path = self._objects[nonce]
-        status = objects.instance_status(instance, self._said.get(nonce), generation=1)
-        try:
-            await self._at.write(path, status)
-            if not instance.billable:
-                await self._at.free(path)
-        except Gone:
-            self.object_gone(nonce)
-            return
-        if not instance.billable:
-            await self._tidy(instance.fleet)
-
-    async def _let_go(self, nonce: str) -> None:
-        path = self._objects.get(nonce)
-        if path is not None:
-            await self._at.free(path)
-        self._drop(nonce)
-
-    async def _tidy(self, fleet: str) -> None:
-        """Keep but the newest objects of instances that are gone."""
-        gone = [i for i in self.instances(fleet, gone=True, since=-1.0) if not i.billable]
-        for instance in gone[:-GONE_KEPT]:
-            path = self._objects.get(instance.nonce)
-            if path is not None:
-                await self._api.delete(path)
-            self._drop(instance.nonce)
-
-    def _drop(self, nonce: str) -> None:
-        path = self._objects.pop(nonce, None)
-        if path is not None:
-            self._at.forget(path)
-        self._said.pop(nonce, None)
-        self.behind.drop("instance", nonce)
-        self.forget(nonce)
-
-    # machines and fleets
-
-    async def _write_machine(self, name: str) -> None:
-        machine = int(name)
-        held = self._backoffs.get(("machine", name))
-        path = f"{ROOT}/machines/{machines.machine_name(self._owner, machine)}"
-        if machine not in self._machine_objects:
-            try:
-                await self._api.create(f"{ROOT}/machines", machines.machine_object(self._owner, machine))
-            except Conflict:
-                pass
-            except Gone:  # their kind is taken away
-                return
-            self._machine_objects.add(machine)
-        here = self.on_machine(machine)
-        thought = {i.shape: self._said[i.nonce] for i in here if i.nonce in self._said}
-        gpu = next((i.gpu for i in here), "")
-        status = machines.machine_status(self.runs(machine), thought, held, gpu=gpu, generation=1)
-        try:
-            await self._at.write(path, status)
-        except Gone:
-            self._machine_objects.discard(machine)
-            self._at.forget(path)
-            self._mark("machine", name)
-
-    async def _write_account(self, account: str) -> None:
-        await self._api.patch(self._lease, {"metadata": {"annotations": {ACCOUNT: account}}})
-
-    async def _write_fleet(self, key: str) -> None:
-        text = self.status(key)
-        if text is None or key not in self._generations:
-            return
-        held = [b for b in self.backoffs() if b.scope in {"shape", "fleet"} and b.key.partition("/")[0] == key]
-        status = objects.fleet_status(
-            FleetStatus.model_validate_json(text),
-            generation=self._generations[key],
-            handled=self._handled.get(key, ""),
-            backoffs=held,
-        )
-        try:
-            await self._at.write(_fleet_path(key), status)
-        except Gone:
-            self.forget_fleet(key)
-
-    async def _free_fleet(self, key: str) -> None:
-        mine = self.instances(key, gone=True, since=-1.0)
-        if any(self.behind.owes(kind, i.nonce) for i in mine for kind in ("instance", "let go")):
-            self._mark("end", key)  # theirs first
-            return
-        await self._at.free(_fleet_path(key))
-
-
-def instance_path(body: Mapping[str, Any]) -> str:
-    """Where an Instance's object is."""
-    meta = body["metadata"]
-    return f"{ROOT}/namespaces/{meta['namespace']}/instances/{meta['name']}"
-
-
-def _fleet_path(key: str) -> str:
-    namespace, name = place_of(key)
-    return f"{ROOT}/namespaces/{namespace}/fleets/{name}"

@@ -138,6 +138,10 @@ class Memory:
         """Forget a back-off; nothing happens if there is none."""
         self._backoffs.pop((scope, key), None)
 
+    def backoff(self, scope: str, key: str) -> Backoff | None:
+        """One back-off, ended or not."""
+        return self._backoffs.get((scope, key))
+
     def backoffs(self) -> tuple[Backoff, ...]:
         """All back-offs, ended ones too: their failures count towards the next."""
         return tuple(self._backoffs.values())

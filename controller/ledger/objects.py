@@ -18,6 +18,8 @@ from controller.report.instance import conditions_of
 
 Body = Mapping[str, Any]
 
+ROOT = "/apis/vastfleet.io/v1alpha1"
+
 FINALIZER = "vastfleet.io/teardown"
 OWNER_LABEL = "vastfleet.io/owner"
 FLEET_LABEL = "vastfleet.io/fleet"
@@ -73,6 +75,12 @@ def place_of(key: str) -> tuple[str, str]:
     """Namespace and name of a Fleet, from what it goes by."""
     namespace, _, name = key.partition(".")
     return namespace, name
+
+
+def fleet_path(key: str) -> str:
+    """Where a Fleet's object is."""
+    namespace, name = place_of(key)
+    return f"{ROOT}/namespaces/{namespace}/fleets/{name}"
 
 
 def fleet_of(body: Body) -> Fleet:
@@ -150,6 +158,12 @@ def backoff_in(each: Body) -> Backoff:
 def instance_name(instance: Instance) -> str:
     """What an instance's object is called."""
     return f"{place_of(instance.fleet)[1]}-{instance.nonce}".replace("+", "-")  # a twin's nonce has one
+
+
+def instance_path(body: Body) -> str:
+    """Where an Instance's object is."""
+    meta = body["metadata"]
+    return f"{ROOT}/namespaces/{meta['namespace']}/instances/{meta['name']}"
 
 
 def instance_object(instance: Instance, *, owner: str, fleet_uid: str | None) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from pydantic import ValidationError
 
 from controller.ledger import objects
 from controller.ledger.api import Api, Conflict
-from controller.ledger.cluster import ROOT, ClusterLedger, instance_path
-from controller.ledger.objects import FINALIZER, REQUESTED_AT, place_of
+from controller.ledger.cluster import ClusterLedger
+from controller.ledger.objects import FINALIZER, REQUESTED_AT, fleet_path, instance_path
 from controller.loop.pace import Pace, Schedule
 from controller.loop.passes import Loop
 from controller.loop.ports import Clock
@@ -242,8 +242,7 @@ class Operator:
         room = asyncio.Semaphore(8)
 
         async def put_on(key: str) -> None:
-            namespace, name = place_of(key)
-            path = f"{ROOT}/namespaces/{namespace}/fleets/{name}"
+            path = fleet_path(key)
             async with room:
                 self._schedule.forget(key)  # it wakes when it is seen with it
                 try:
