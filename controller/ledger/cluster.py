@@ -151,6 +151,10 @@ class ClusterLedger(Memory):
         if self._at.forget(fleet_path(key)):
             self._mark("fleet", key)
 
+    async def bind(self, key: str) -> None:
+        """Put our finalizer on a Fleet, unless it is going or gone. Raises Conflict if it was changed meanwhile."""
+        await self._at.bind(fleet_path(key))
+
     def let_go(self, key: str) -> None:
         """A Fleet's instances run on, and are nobody's from now on: all its objects may go."""
         for instance in self.instances(key, gone=True, since=-1.0):

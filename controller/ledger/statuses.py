@@ -37,6 +37,17 @@ class Statuses:
         """Take it that nothing was ever written there; whether something was."""
         return self._written.pop(path, None) is not None
 
+    async def bind(self, path: str) -> None:
+        """Put our finalizer on an object, unless it is going or gone. Raises Conflict if it was changed meanwhile."""
+        body = await self._api.get(path)
+        if body is None or body["metadata"].get("deletionTimestamp"):
+            return
+        meta = body["metadata"]
+        rest = meta.get("finalizers") or []
+        if FINALIZER not in rest:
+            after = {"resourceVersion": meta["resourceVersion"], "finalizers": [*rest, FINALIZER]}
+            await self._api.patch(path, {"metadata": after})
+
     async def free(self, path: str) -> None:
         """Take our finalizer off an object, and no other; nothing happens if there is none."""
         body = await self._api.get(path)

@@ -142,7 +142,7 @@ class Process:
         )
         keeping = asyncio.create_task(lease.keep(), name="lease")
         try:
-            operator = Operator(loop=loop, ledger=ledger, api=api, clock=settings.clock, pace=settings.pace)
+            operator = Operator(loop=loop, ledger=ledger, clock=settings.clock, pace=settings.pace)
             if not await self._first(self._load(ledger, operator), keeping):
                 return int(not self._stop.is_set())
             self._operator = operator

@@ -15,9 +15,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from controller.ledger import objects
-from controller.ledger.api import Api, Conflict
+from controller.ledger.api import Conflict
 from controller.ledger.cluster import ClusterLedger
-from controller.ledger.objects import FINALIZER, REQUESTED_AT, fleet_path, instance_path
+from controller.ledger.objects import FINALIZER, REQUESTED_AT, instance_path
 from controller.loop.pace import Pace, Schedule
 from controller.loop.passes import Loop
 from controller.loop.ports import Clock
@@ -41,15 +41,13 @@ class Operator:
     Args:
         loop: makes the passes, on the ledger given here.
         ledger: what is remembered, loaded.
-        api: the server.
         clock: the controller's time.
         pace: of the passes.
     """
 
-    def __init__(self, *, loop: Loop, ledger: ClusterLedger, api: Api, clock: Clock, pace: Pace) -> None:
+    def __init__(self, *, loop: Loop, ledger: ClusterLedger, clock: Clock, pace: Pace) -> None:
         self._loop = loop
         self._ledger = ledger
-        self._api = api
         self._clock = clock
         self._schedule = Schedule(pace)
         self._active = pace.active
@@ -242,17 +240,10 @@ class Operator:
         room = asyncio.Semaphore(8)
 
         async def put_on(key: str) -> None:
-            path = fleet_path(key)
             async with room:
                 self._schedule.forget(key)  # it wakes when it is seen with it
                 try:
-                    body = await self._api.get(path)
-                    if body is not None and not body["metadata"].get("deletionTimestamp"):
-                        meta = body["metadata"]
-                        rest = meta.get("finalizers") or []
-                        after = {"resourceVersion": meta["resourceVersion"], "finalizers": [*rest, FINALIZER]}
-                        if FINALIZER not in rest:
-                            await self._api.patch(path, {"metadata": after})
+                    await self._ledger.bind(key)
                 except Conflict:
                     self._schedule.wake([key])
                 except Fault as fault:
