@@ -20,6 +20,7 @@ from typing import Any
 from controller.emulator import Emulator, ScaledClock, Scenario
 from controller.emulator.server import Rental
 from tests.cluster.plane import Cluster, KubectlError, Standing
+from tests.cluster.process import Operator
 
 KEY = "emulator-key"
 SPEED = 600.0
@@ -28,75 +29,6 @@ FINALIZER = "vastfleet.io/teardown"
 KINDS = "fleets,instances"
 PATIENCE = "60s"
 CREATE, LIST, DESTROY = "PUT /api/v0/asks/{id}/", "GET /api/v1/instances/", "DELETE /api/v0/instances/{id}/"
-
-FLEET = """
-apiVersion: vastfleet.io/v1alpha1
-kind: Fleet
-metadata: {{name: {name}}}
-spec:
-  target: {{instances: {count}}}
-  budgetPerHour: {budget}
-  suspend: {suspend}
-  deletionPolicy: {policy}
-  shapes:
-  - {{gpu: RTX 4090, minRate: 40}}
-  require: {{reliability: 0, verified: false, ramGiB: 128, diskGiB: 50, remainingHours: 0}}
-  instance:
-    image: example/prover:1.4
-    envFrom: {secrets}
-  benchmark: {{command: json-bench, format: json}}
-"""
-
-
-def manifest(
-    name: str = "provers",
-    *,
-    count: int = 2,
-    budget: float = 10.0,
-    suspend: bool = False,
-    policy: str = "Destroy",
-    secrets: tuple[str, ...] = (),
-) -> str:
-    """A Fleet that fills within a second or two of the wall's time."""
-    refs = json.dumps([{"secretRef": {"name": each}} for each in secrets])
-    values = {"name": name, "count": count, "budget": budget, "policy": policy, "secrets": refs}
-    return FLEET.format(**values, suspend=str(suspend).lower())
-
-
-@dataclass
-class Operator:
-    """A process of `vastfleet operator`. `lines`: what it has printed, the log too."""
-
-    process: asyncio.subprocess.Process
-    lines: list[str] = field(default_factory=list)
-    _said: asyncio.Condition = field(default_factory=asyncio.Condition)
-    reading: asyncio.Task[None] | None = None
-
-    async def read(self) -> None:
-        """Take in what it prints, until it ends."""
-        assert self.process.stdout is not None
-        async for line in self.process.stdout:
-            async with self._said:
-                self.lines.append(line.decode(errors="replace").rstrip())
-                self._said.notify_all()
-        async with self._said:
-            self.lines.append("")
-            self._said.notify_all()
-
-    async def says(self, text: str) -> str:
-        """The first line that it has printed, or prints, with such a text in it. Fails if it ends before."""
-        async with self._said:
-            await self._said.wait_for(lambda: any(text in line for line in self.lines) or "" in self.lines[-1:])
-            found = next((line for line in self.lines if text in line), None)
-        assert found is not None, "\n".join(self.lines[-40:])
-        return found
-
-    async def stop(self, number: int = signal.SIGTERM) -> int:
-        """Send it a signal, unless it has ended; its exit code."""
-        if self.process.returncode is None:
-            with suppress(ProcessLookupError):
-                self.process.send_signal(number)
-        return await self.process.wait()
 
 
 @dataclass

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.books import Books
+from tests.cluster.manifests import manifest
 from tests.cluster.plane import Cluster
 from tests.cluster.proxy import Call, Said
 from tests.cluster.replicas import Replicas, replicas
-from tests.cluster.stage import manifest
 
 SPEED = 300.0
 BUDGET = 1.05  # USD an hour: three of the market's cheapest, and no fourth

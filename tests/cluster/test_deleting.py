@@ -8,8 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.cluster.manifests import manifest
 from tests.cluster.plane import Cluster, KubectlError
-from tests.cluster.stage import CREATE, DESTROY, KEY, Stage, condition, manifest, stage
+from tests.cluster.stage import CREATE, DESTROY, KEY, Stage, condition, stage
 
 TROUBLES = {
     "held up before it takes effect": {"kind": "hold", "on": "create", "nth": 1, "when": "before", "seconds": 600},

@@ -7,8 +7,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from tests.cluster.manifests import manifest
 from tests.cluster.plane import Cluster
-from tests.cluster.stage import Stage, condition, current, manifest, reason, stage
+from tests.cluster.stage import Stage, condition, current, reason, stage
 
 WRONG = manifest().replace("command: json-bench", "prepare: {doneWhen: '('}, command: json-bench")
 

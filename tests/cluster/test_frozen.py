@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.books import Books
+from tests.cluster.manifests import manifest
 from tests.cluster.plane import Cluster
 from tests.cluster.proxy import Call, Proxy, Said, nothing, proxy
 from tests.cluster.replicas import Replica, Replicas, replicas
-from tests.cluster.stage import manifest
 
 SPEED = 60.0
 TARGET = 2

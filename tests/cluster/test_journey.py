@@ -5,8 +5,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from tests.cluster.manifests import manifest
 from tests.cluster.plane import Cluster
-from tests.cluster.stage import Stage, condition, conditions, current, manifest, reason, stage
+from tests.cluster.stage import Stage, condition, conditions, current, reason, stage
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "fleet.yaml"
 SETS = "fleets,instances,machines"

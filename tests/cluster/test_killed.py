@@ -14,10 +14,10 @@ import pytest
 
 from controller.model import labels
 from tests.cluster.books import Books
+from tests.cluster.manifests import manifest
 from tests.cluster.plane import Cluster
 from tests.cluster.proxy import Call, Said
 from tests.cluster.replicas import Replica, Replicas, replicas
-from tests.cluster.stage import manifest
 
 log = logging.getLogger(__name__)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.deployed import CLUSTER, NAMESPACED, account, rendered
+from tests.cluster.manifests import manifest
 from tests.cluster.plane import Cluster, KubectlError
 from tests.cluster.proxy import Call
 from tests.cluster.replicas import Replicas, replicas
-from tests.cluster.stage import manifest
 
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 ENFORCED = {("fleets/finalizers", "update")}  # used by no call: it lets one own Instances, where that is enforced

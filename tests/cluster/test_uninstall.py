@@ -9,9 +9,9 @@ import pytest
 
 from controller.model.crd import files
 from tests.cluster import plane
+from tests.cluster.manifests import manifest
 from tests.cluster.plane import Cluster
 from tests.cluster.replicas import replicas
-from tests.cluster.stage import manifest
 
 DEFINITIONS = ("fleets", "instances", "machines")
 
