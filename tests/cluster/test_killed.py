@@ -1,6 +1,6 @@
 """An operator that is killed without warning, again and again, at calls drawn from a seed.
 
-VASTFLEET_TEST_SEEDS asks for other seeds.
+VASTFLEET_TEST_SEEDS asks for other seeds, VASTFLEET_TEST_KILLS for more kills: `VASTFLEET_TEST_KILLS=50` takes minutes.
 """
 
 import json
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 SEEDS = [int(seed) for seed in os.environ.get("VASTFLEET_TEST_SEEDS", "1").split(",")]
 SPEED = 40.0
-KILLS = 50
+KILLS = int(os.environ.get("VASTFLEET_TEST_KILLS", "12"))
 TARGET = 3
 BUDGET = 1.05  # USD an hour: three of the market's cheapest, and no fourth
 LATE = 60.0  # emulated seconds that a call may be on its way: well within the time that a lost create is looked for
@@ -92,9 +92,11 @@ async def kill_once(here: Replicas, rng: random.Random) -> str:
             return death.at
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(60 + 12 * KILLS)
 @pytest.mark.parametrize("seed", SEEDS)
-async def test_killed_fifty_times_while_a_fleet_converges(kinds: Cluster, namespace: str, tmp_path: Path, seed: int):
+async def test_killed_again_and_again_while_a_fleet_converges(
+    kinds: Cluster, namespace: str, tmp_path: Path, seed: int
+):
     """Killed at any call of its own, before, while or after it is carried out, and the Fleet edited all the while.
 
     Never is more alive than the target, or what is alive or may be dearer than the budget; nothing is rented twice or
