@@ -208,7 +208,10 @@ class Stage:
     # the end
 
     async def close(self) -> None:
-        """End the operators and the emulator, and free what they leave: nobody is there to do it any more."""
+        """End the operators and the emulator, and free what they leave: nobody is there to do it any more.
+
+        Nor may a Fleet be left, in whatever namespace: the next operator of all namespaces would rent for it.
+        """
         for operator in self.operators:
             await operator.stop(signal.SIGKILL)
         await self.emulator.close()
@@ -220,6 +223,7 @@ class Stage:
             meta = body["metadata"]
             if FINALIZER in meta.get("finalizers", ()):
                 await self.free(body)
+        await self.cluster.kubectl_async("delete", "fleets", "-A", "--all", "--wait=false")
 
     async def free(self, body: dict[str, Any]) -> None:
         """Take all finalizers off an object, as a person would by hand."""
