@@ -30,7 +30,7 @@ from tests.controlplane.build import build
 
 NUMBERS = (100, 1000, 3000)
 EACH = 2  # instances
-SPEED = 20.0
+SPEED = 4.0
 REST_S = 600.0  # of the operator's clock
 MOST_S, MOST_MIB, HELD_TO = 60.0, 200.0, 1000
 LOOK_S = 2.0  # between looks
