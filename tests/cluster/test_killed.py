@@ -123,7 +123,6 @@ async def test_killed_again_and_again_while_a_fleet_converges(
         assert alive == TARGET
         assert not here.stage.alive
         await here.stage.wait("delete", "instances", "--all")
-        assert len(here.stage.rentals) > TARGET
 
 
 async def test_an_intent_written_too_late_is_let_go(kinds: Cluster, namespace: str, tmp_path: Path):
