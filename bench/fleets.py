@@ -21,6 +21,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench.steady import resident_mib
 from controller.emulator import Emulator, ScaledClock, Scenario
 from controller.model.crd import files
 from controller.model.kinds import GROUP, KINDS
@@ -177,12 +178,6 @@ def cpu_of_servers(cluster: Cluster) -> float:
             except OSError:  # it has ended
                 continue
     return found
-
-
-def resident_mib(pid: int) -> float:
-    """Memory of a process that is not swapped out."""
-    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
-    return int(line.split()[1]) / 1024
 
 
 def shown(counts: Counter[str], per: int) -> str:

@@ -1,7 +1,7 @@
 """Writing behind: what is to be written is noted at once, and written when there is time, the same thing once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from controller.model.faults import Fault
 
@@ -42,12 +42,13 @@ class Behind:
         faults: list[Fault] = []
         async with self._busy:
             for kind in self._writers:
-                faults += await self._each(kind)
+                faults += await self.now(kind, tuple(self._owed[kind]))
             if not any(self._owed.values()):
                 self.waiting.clear()
         return faults
 
-    async def _each(self, kind: str) -> list[Fault]:
+    async def now(self, kind: str, names: Iterable[str]) -> list[Fault]:
+        """Write those of these that are owed; for a writer whose thing speaks of them. Else `flush` does it."""
         room, faults = asyncio.Semaphore(AT_ONCE), []
 
         async def one(name: str) -> None:
@@ -62,5 +63,5 @@ class Behind:
                     self.mark(kind, name)
                     raise
 
-        await asyncio.gather(*map(one, tuple(self._owed[kind])))
+        await asyncio.gather(*(one(name) for name in names if self.owes(kind, name)))
         return faults

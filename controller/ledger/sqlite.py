@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from controller.ledger import file
+from controller.ledger.runs import DROPPED_EVERY, PRODUCTION_KEPT, READING_EVERY
 from controller.model.faults import Misconfigured
 from controller.model.instance import Backoff, Event, Instance, Phase, Run, RunKind
 from controller.model.money import MicroUsd
@@ -19,9 +20,6 @@ from controller.model.reasons import Reason
 
 EVENTS_KEPT = 20_000
 BACKOFFS_KEPT = 9 * 86400.0  # seconds; a back-off lasts two days at most, so that these have been over for a week
-PRODUCTION_KEPT = 7 * 86400.0  # seconds: the judge remembers fewer readings than that makes
-DROPPED_EVERY = 16 * 3600.0  # seconds: so many readings go at a time, and what is judged by the rest holds meanwhile
-READING_EVERY = 3600.0  # seconds: of readings within one such span the last is kept, for they saw one session
 KEYS = {"instances": "nonce", "runs": "id", "backoffs": "scope, key"}
 
 Record = TypeVar("Record", Instance, Run, Backoff, Event)

@@ -181,6 +181,8 @@ class Writers:
             handled=self.known.handled.get(key, ""),
             backoffs=held,
         )
+        mine = [i.nonce for i in self._memory.instances(key, gone=True, since=-1.0)]
+        await self.behind.now("instance", mine)  # what is said of a Fleet is not said before what it speaks of
         try:
             await self.at.write(fleet_path(key), status)
         except Gone:

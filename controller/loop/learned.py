@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from statistics import fmean, median, stdev
 
-from controller.judge.assumptions import DEFAULTS, Assumptions, Prior
+from controller.judge.assumptions import Assumptions, Prior
 from controller.judge.belief import Sample, samples
 from controller.judge.prior import learn
 from controller.model.instance import Run, RunKind
@@ -99,7 +99,7 @@ class Learned:
         """By class: what each card's runs show."""
         grouped: defaultdict[Class, list[tuple[Sample, ...]]] = defaultdict(list)
         for card, runs in self.histories.items():
-            found = _samples(self.comparable[card], self.floor, self.offset)
+            found = _samples(self.comparable[card], self.floor, self.offset, self.assumptions)
             grouped[class_of(newest(runs))].append(found)
         return dict(grouped)
 
@@ -153,8 +153,8 @@ def class_of(run: Run) -> Class:
 
 
 @lru_cache(maxsize=4096)
-def _samples(runs: tuple[Run, ...], floor: float, offset: float) -> tuple[Sample, ...]:
-    return samples(runs, floor=floor, now=runs[-1].ended_at, assumptions=DEFAULTS, offset=offset)
+def _samples(runs: tuple[Run, ...], floor: float, offset: float, assumptions: Assumptions) -> tuple[Sample, ...]:
+    return samples(runs, floor=floor, now=runs[-1].ended_at, assumptions=assumptions, offset=offset)
 
 
 def _middle(runs: Sequence[Run]) -> float:

@@ -41,8 +41,13 @@ class Schedule:
         self._due.pop(fleet, None)
         self._idle.pop(fleet, None)
 
+    def begun(self, fleets: Iterable[str]) -> None:
+        """A pass over these begins: what wakes one from now on is due after it."""
+        for fleet in fleets:
+            self._due.pop(fleet, None)
+
     def passed(self, said: FleetStatus, *, now: float, listed: bool) -> None:
-        """A pass was made, on a listing or without one."""
+        """A pass was made, on a listing or without one. What was woken since it was begun is due at once still."""
         moving = said.pending or said.leaving or said.measuring
         waiting = not listed or not (moving or said.ready)
         idle = self._idle[said.fleet] = self._idle.get(said.fleet, 0) + 1 if waiting else 0
@@ -50,7 +55,7 @@ class Schedule:
         if idle:
             wait = min(self._pace.retry, self._pace.active * 2.0 ** min(idle - 1, 16))
         grid = self._pace.steady if said.ready and not idle else self._pace.active
-        self._due[said.fleet] = math.floor((now + wait) / grid) * grid
+        self._due.setdefault(said.fleet, math.floor((now + wait) / grid) * grid)
 
     def due(self, now: float) -> set[str]:
         """The fleets to be passed over now."""

@@ -128,7 +128,7 @@ class Loop:
             statuses = await self.once(source())
             if until(statuses):
                 return statuses
-            await self._wait(self._until_next(statuses))
+            await self.rest(self._until_next(statuses))
 
     async def close(self) -> None:
         """End the jobs; what they had not finished is begun again by the next loop."""
@@ -253,7 +253,7 @@ class Loop:
             return min(self._pace.retry, self._pace.active * 2.0 ** min(self._idle_passes - 1, 16))
         return self._pace.steady if all(said.ready for said in statuses) else self._pace.active
 
-    async def _wait(self, seconds: float) -> None:
+    async def rest(self, seconds: float) -> None:
         """Until so many seconds have passed, or a job has ended."""
         timer = asyncio.ensure_future(self._clock.sleep(seconds))
         woken = asyncio.ensure_future(self.jobs.wake.wait())

@@ -31,10 +31,15 @@ def resolve_env(instance: InstanceSpec, environ: Mapping[str, str], read_text: C
             text = f"file {source.file} is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
             wrong.append(text)  # of a decoding error not its own text, which quotes the file
     env |= {name: value.get_secret_value() for name, value in instance.env.items()}
-    wrong += [" ".join(["variable", *map(str, path), text]) for path, text in env_problems(env)]
+    wrong += unfit(env)
     if wrong:
         raise Misconfigured(Reason.ENV_UNRESOLVED, f"spec.instance.envFrom: {'; '.join(wrong)}")
     return env
+
+
+def unfit(env: dict[str, str]) -> list[str]:
+    """What vast.ai would not take of a whole environment; names are told, values never."""
+    return [" ".join(["variable", *map(str, path), text]) for path, text in env_problems(env)]
 
 
 def _lines(path: str, text: str) -> dict[str, str]:

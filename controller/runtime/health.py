@@ -18,14 +18,14 @@ Check = Callable[[], str]
 def application(*, live: Check, ready: Check) -> Starlette:
     """`/healthz` and `/readyz`: 200 and `ok`, or 503 and what is wrong."""
 
-    def answering(check: Check) -> Route:
+    def answering(path: str, check: Check) -> Route:
         async def answer(_request: Request) -> PlainTextResponse:
             wrong = check()
             return PlainTextResponse(f"{wrong or 'ok'}\n", status_code=503 if wrong else 200)
 
-        return Route("/healthz" if check is live else "/readyz", answer)
+        return Route(path, answer)
 
-    return Starlette(routes=[answering(live), answering(ready)])
+    return Starlette(routes=[answering("/healthz", live), answering("/readyz", ready)])
 
 
 class _Server(uvicorn.Server):

@@ -78,11 +78,6 @@ class Lease:
         """Whether this replica may act now."""
         return _elapsed() < self._until
 
-    @property
-    def holder(self) -> str:
-        """Who held it when it was last looked at."""
-        return self._holder
-
     def check(self) -> None:
         """Raises Refused if this replica may not act now."""
         if not self.held:

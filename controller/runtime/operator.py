@@ -213,6 +213,7 @@ class Operator:
         for key in names & self._bodies.keys():
             meta = self._bodies[key]
             self._ledger.hold(key, generation=meta["generation"], requested_at=_requested(meta))
+        self._schedule.begun(names)
         statuses = await self._loop.once(tuple(self._fleets.values()), only=names, max_age=self._active / 2)
         now = self._clock.now()
         for said in statuses:
@@ -267,14 +268,7 @@ class Operator:
         seconds = self._schedule.wait(self._clock.now())
         if self._loop.woken or self._stopped.is_set():
             seconds = 0.0
-        timer = asyncio.ensure_future(self._clock.sleep(min(seconds, self._active)))
-        woken = asyncio.ensure_future(self._wake.wait())
-        try:
-            await asyncio.wait({timer, woken}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (timer, woken):
-                task.cancel()
-            await asyncio.gather(timer, woken, return_exceptions=True)
+        await self._loop.rest(min(seconds, self._active))
         if not self._stopped.is_set():
             await asyncio.sleep(GATHER)  # noqa: TID251 - the cluster's time, not the controller's
 

@@ -5,10 +5,10 @@ import binascii
 
 from controller.ledger.api import Api
 from controller.ledger.objects import place_of
-from controller.model.faults import Fault, Misconfigured
+from controller.model.env import unfit
+from controller.model.faults import Misconfigured
 from controller.model.fleet import Fleet
 from controller.model.reasons import Reason
-from controller.model.workload import env_problems
 
 
 class ClusterSecrets:
@@ -30,9 +30,8 @@ class ClusterSecrets:
                 raise Misconfigured(Reason.ENV_UNRESOLVED, "envFrom: in a cluster only secretRef is read")
             env |= await self._secret(namespace, source.secret_ref.name)
         env |= {name: value.get_secret_value() for name, value in fleet.spec.instance.env.items()}
-        if problems := env_problems(env):
-            wrong = "; ".join(f"{'.'.join(map(str, place)) or 'env'} {text}" for place, text in problems)
-            raise Misconfigured(Reason.ENV_UNRESOLVED, f"the environment is unfit: {wrong}")
+        if wrong := unfit(env):
+            raise Misconfigured(Reason.ENV_UNRESOLVED, f"spec.instance.envFrom: {'; '.join(wrong)}")
         return env
 
     async def _secret(self, namespace: str, name: str) -> dict[str, str]:
@@ -40,8 +39,6 @@ class ClusterSecrets:
             body = await self._api.get(f"/api/v1/namespaces/{namespace}/secrets/{name}")
         except Misconfigured as fault:
             raise Misconfigured(Reason.ENV_UNRESOLVED, f"Secret {namespace}/{name} may not be read here") from fault
-        except Fault:
-            raise
         if body is None:
             raise Misconfigured(Reason.ENV_UNRESOLVED, f"Secret {namespace}/{name} does not exist")
         found = {}

@@ -13,9 +13,10 @@ from typing import Any
 
 import kopf
 
+from controller.model.kinds import GROUP, VERSION
+
 log = logging.getLogger(__name__)
 
-GROUP, VERSION = "vastfleet.io", "v1alpha1"
 KINDS = {"fleets": "Fleet", "instances": "Instance"}
 
 
@@ -100,12 +101,8 @@ class Watch:
         return registry
 
 
-logging.getLogger("kopf._core.reactor.running").setLevel(
-    logging.ERROR
-)  # that signals are left to us is as it should be
-
-
 def _settings() -> kopf.OperatorSettings:
+    logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)  # it warns that signals are left to us
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
     settings.scanning.disabled = True

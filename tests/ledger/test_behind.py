@@ -63,3 +63,27 @@ async def test_what_changes_while_it_is_written_is_written_again():
     assert behind.owes("thing", "a")
     await behind.flush()
     assert written == ["a", "a"]
+
+
+async def test_a_thing_waits_for_what_it_speaks_of():
+    """A writer may have others written first, those that came to be owed since their turn too; each is written once."""
+    written: list[str] = []
+
+    async def part(name: str) -> None:
+        written.append(name)
+
+    async def between(name: str) -> None:
+        behind.mark("part", "late")
+        written.append(name)
+
+    async def whole(name: str) -> None:
+        await behind.now("part", ["late", "never owed"])
+        written.append(name)
+
+    behind = Behind({"part": part, "between": between, "whole": whole})
+    for kind in ("part", "between", "whole"):
+        behind.mark(kind, kind)
+    assert await behind.flush() == []
+    assert written == ["part", "between", "late", "whole"]
+    assert await behind.flush() == []
+    assert len(written) == 4

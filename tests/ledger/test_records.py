@@ -4,14 +4,8 @@ from dataclasses import fields, replace
 
 import pytest
 
-from controller.ledger.sqlite import (
-    BACKOFFS_KEPT,
-    DROPPED_EVERY,
-    EVENTS_KEPT,
-    PRODUCTION_KEPT,
-    READING_EVERY,
-    Ledger,
-)
+from controller.ledger.runs import DROPPED_EVERY, PRODUCTION_KEPT, READING_EVERY
+from controller.ledger.sqlite import BACKOFFS_KEPT, EVENTS_KEPT, Ledger
 from controller.model.instance import Backoff, Event, Instance, Phase, Run, RunKind
 from controller.model.reasons import Reason
 from tests.plan.conftest import NOW, instance, run, young
